@@ -106,6 +106,13 @@ class UserActivity:
     last_at: int
 
 
+class UserSpan(NamedTuple):
+    """All stored events of a user: the instant of the first (epoch microseconds), and how many."""
+
+    first_at: int | None
+    events: int
+
+
 @lru_cache
 def _select_history(dialect: str) -> "Select[str, int, str]":
     """Select a user's last events up to an instant; kept, as building it takes as long as a read.
@@ -250,11 +257,15 @@ class EventRepository:
             .limit(limit)
         ).all()
 
-    def find_first_instant(self, user_id: str) -> int | None:
-        """Find the instant of a user's first event (epoch microseconds); None if there is none."""
-        return self._session.scalar(
-            select(func.min(StoredEvent.at)).where(StoredEvent.user_id == user_id)
-        )
+    def summarize_user(self, user_id: str) -> UserSpan:
+        """Read how many events a user has, and the instant of the first.
+
+        Reads all entries of the user in the index: 10,000 take about a millisecond.
+        """
+        first_at, events = self._session.execute(
+            select(func.min(StoredEvent.at), func.count()).where(StoredEvent.user_id == user_id)
+        ).one()
+        return UserSpan(first_at, events)
 
     def list_users(self, prefix: str, limit: int) -> list[UserActivity]:
         """Read the first users whose ids start with `prefix`, in code point order.

@@ -55,6 +55,8 @@ class UserHistory:
     """Newest first."""
     first_event_at: Rfc3339 | None
     """The first of all stored events, which `events` need not hold; null if there is none."""
+    stored_events: int
+    """The number of all stored events, of which `events` holds the newest."""
 
 
 @dataclass(frozen=True, slots=True)

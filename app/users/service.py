@@ -58,10 +58,10 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    events, first_at = await context.database.read(
+    events, span = await context.database.read(
         lambda session: (
             EventRepository(session).list_newest(user_id, limit),
-            EventRepository(session).find_first_instant(user_id),
+            EventRepository(session).summarize_user(user_id),
         )
     )
     return UserHistory(
@@ -78,7 +78,8 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
             )
             for event in events
         ),
-        None if first_at is None else format_instant(first_at),
+        None if span.first_at is None else format_instant(span.first_at),
+        span.events,
     )
 
 

@@ -40,6 +40,9 @@ class UserHistory(Response):
     """Newest first."""
     first_event_at: UtcDatetime | None = None
     """The first of all stored events, which `events` need not hold; None if there is none."""
+    stored_events: int | None = None
+    """The number of all stored events, of which `events` holds the newest; None from an older
+    service."""
 
 
 class NextTimeQuantile(Response):

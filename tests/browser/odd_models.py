@@ -25,6 +25,8 @@ ACTIONS = ("view", HOSTILE)
 CATEGORIES = (HOSTILE, *(f"category {letter}" for letter in "abcdefghijk"))
 GROUPS = (HOSTILE, "bags", "candles")
 USER, DAYS_OF_USER = "customer", (1, 3, 3, 9, 30, 60)
+NEWCOMER = "newcomer"
+"""Has one event."""
 SPAN_DAYS = (tiny_bundle.LAST_AT - tiny_bundle.FIRST_AT) / (24 * tiny_bundle.HOUR)
 
 MERCER = MercerConfig(periods=3, degree=2)
@@ -78,7 +80,7 @@ def publish(root: Path) -> OddVersions:
 
 
 def fill(service: str) -> None:
-    """Send the events of the user to a running service."""
+    """Send the events of the users to a running service."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     events = [
         {
@@ -89,6 +91,7 @@ def fill(service: str) -> None:
         }
         for index, days in enumerate(DAYS_OF_USER)
     ]
+    events.append(events[1] | {"user_id": NEWCOMER})
     answer = httpx.post(f"{service}/v1/events", json={"events": events}, auth=LOCAL_TOKEN).json()
     assert answer["accepted"] == len(events), answer
 

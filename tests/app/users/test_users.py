@@ -46,13 +46,14 @@ def test_a_history_comes_newest_first(client_on_either: Client) -> None:
         "2026-01-01T00:00:01Z",
     ]
     assert answer["first_event_at"] == "2026-01-01T00:00:00Z"
+    assert answer["stored_events"] == 3
 
 
 def test_an_unknown_user_has_no_events(shared_client: Client) -> None:
     response = shared_client.get("/v1/users/nobody")
     assert (response.status_code, response.json()) == (
         200,
-        {"user_id": "nobody", "events": [], "first_event_at": None},
+        {"user_id": "nobody", "events": [], "first_event_at": None, "stored_events": 0},
     )
 
 

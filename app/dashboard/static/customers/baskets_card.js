@@ -3,9 +3,9 @@
 
 import { CanvasChart } from "../shell/canvas_chart.js";
 import { liftColor } from "../shell/colors.js";
-import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, html, render } from "../shell/html.js";
-import { showAsTable } from "../shell/tables.js";
+import { MOST_ROWS, showAsTable } from "../shell/tables.js";
 import { AXIS_PIXELS, buildRows, fitRows, formatLift, paintMoving, paintRows } from "./basket_rows.js";
 import { formatLongDay } from "./time_scale.js";
 
@@ -153,7 +153,7 @@ export class BasketsCard {
   }
 
   #describe() {
-    const { sweep, index, span, nameOf, queryTime } = /** @type {any} */ (this.#view);
+    const { sweep, index, span, nameOf, queryTime, storedEvents } = /** @type {any} */ (this.#view);
     const summary = byId("baskets-summary");
     if (sweep === null) {
       summary.textContent = "";
@@ -170,7 +170,7 @@ export class BasketsCard {
     }
     const ranked = sweep.rankBaskets(from, until);
     const [most] = ranked;
-    const limit = warnings.includes("history_truncated") ? ", the latest it can read" : "";
+    const limit = warnings.includes("history_truncated") ? describeLimit(sweep.events.length, storedEvents) : "";
     const reading =
       span === null
         ? `On ${formatLongDay(queryTime)} the model reads ${pluralize(used, "event")}${limit}.`
@@ -200,6 +200,8 @@ export class BasketsCard {
     }
     byId("baskets-table").hidden = false;
     const { rows } = this.table();
+    // What is read comes first where not every row is shown.
+    if (rows.length > MOST_ROWS) rows.sort((one, other) => Number(one.weight === null) - Number(other.weight === null));
     showAsTable(byId("baskets-table"), {
       caption: "Events with their share of the attention",
       columns: ["Event (UTC)", "Item", "Action", "Share of the attention", "Times its even share"],
@@ -324,6 +326,18 @@ export class BasketsCard {
       this.#linked.pin(null);
     }
   }
+}
+
+/**
+ * That the model does not read the whole history.
+ *
+ * @param {number} rows the events read at any of the instants, which the rows show
+ * @param {number | null} stored null where it is not known
+ */
+function describeLimit(rows, stored) {
+  if (stored === null) return ", the latest it can read";
+  const all = rows < stored ? `, and ${formatCount(rows)} at any point of this axis, which the rows show` : "";
+  return `, the latest it can read, of ${formatCount(stored)} stored${all}`;
 }
 
 /**

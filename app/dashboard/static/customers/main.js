@@ -56,6 +56,9 @@ const OTHER_HISTORY = {
 
 /** Milliseconds the query time rests before the link and the reasons follow. */
 const REST = 200;
+/** Parts of the page that may fail alone. */
+const COMPARED = "The compared version";
+const VERSIONS = "Published versions";
 
 let state = LINK.read();
 /** @type {import("./time_axis.js").Span | null} */
@@ -109,10 +112,11 @@ const sweeps = new LatestRequest({
 const otherSweeps = new LatestRequest({
   send: requestSweep,
   show: (answer, { instants }) => {
+    clearProblem(COMPARED);
     otherSweep = remember(new Sweep(answer, instants));
     showAll();
   },
-  fail: (error) => fail(error),
+  fail: (error) => showProblem(error, { part: COMPARED, retry: request }),
 });
 
 const reasons = new LatestRequest({
@@ -122,7 +126,10 @@ const reasons = new LatestRequest({
     showBusy(false);
     measureOnce("kairos-all-charts");
   },
-  fail: (error) => fail(error),
+  fail: (error) => {
+    why.fail(error.message, () => reasons.request(state));
+    showBusy(false);
+  },
 });
 
 function save(update, { isNavigation = false } = {}) {
@@ -133,7 +140,9 @@ function save(update, { isNavigation = false } = {}) {
 /** Shows an error with a button that tries again; the cards are empty, not those of another customer. */
 function fail(error) {
   player.enable(false);
-  showProblem(error, { retry: () => open({}, { isNavigation: false }) });
+  sweep = otherSweep = null;
+  showAll();
+  showProblem(error, { retry: openState });
 }
 
 /** Opens the history of the state, with a change of it. */
@@ -166,7 +175,9 @@ function request() {
   const instants = listInstants();
   if (sweep === null) sweeps.request({ state, instants: [state.query_time], isFirst: true });
   else sweeps.request({ state, instants });
-  if (state.compare_version === null) otherSweep = null;
+  otherSweep = null;
+  clearProblem(COMPARED);
+  if (state.compare_version === null) otherSweeps.cancel();
   else otherSweeps.request({ state: { ...state, model_version: state.compare_version }, instants });
 }
 
@@ -392,6 +403,11 @@ function followLink() {
   isSelecting = state.from !== null;
   showSelecting();
   showControls();
+  openState();
+}
+
+/** Opens the history of the state; without one, that of some customer. */
+function openState() {
   if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
   else openAny();
 }
@@ -399,6 +415,7 @@ function followLink() {
 /** Opens a customer with a long history that one screen can hold, so that there is something to see. */
 async function openAny() {
   try {
+    showAll();
     const users = await listUsers("", LISTED);
     if (users.length > 0) {
       const chosen = users.reduce((best, user) => (isLonger(user, best) ? user : best));
@@ -430,7 +447,7 @@ function listen() {
   document.addEventListener("kairos:model-changed", (event) => {
     if (state.model_version !== null || span === null) return;
     event.preventDefault();
-    loadModels().then(request, fail);
+    loadModels().then(request);
   });
   addEventListener("popstate", followLink);
   addEventListener("resize", alignSlider);
@@ -451,21 +468,23 @@ async function start() {
   });
   followLink();
   new PasteDialog(openPasted);
-  try {
-    await loadModels();
-    if (sweep !== null) showAll();
-  } catch (error) {
-    showProblem(error);
-  }
+  loadModels();
 }
 
-/** Loads the published versions, and when each began to serve. */
+/** Loads the published versions, and when each began to serve; the page can do without them. */
 async function loadModels() {
-  models = await listModels();
-  showControls();
-  swaps = (await loadSwaps())
-    .filter(({ version }) => version)
-    .map(({ at, version }) => ({ at: Date.parse(at), version }));
+  try {
+    models = await listModels();
+    if (sweep === null) showVersion(models.find((model) => model.is_serving)?.version ?? "none");
+    showControls();
+    swaps = (await loadSwaps())
+      .filter(({ version }) => version)
+      .map(({ at, version }) => ({ at: Date.parse(at), version }));
+    clearProblem(VERSIONS);
+  } catch (error) {
+    showProblem(error, { part: VERSIONS, retry: loadModels });
+  }
+  if (sweep !== null) showAll();
 }
 
 start();

@@ -12,7 +12,6 @@ import { formatLongDay } from "./time_scale.js";
 /** @typedef {import("./view.js").View} View */
 
 const REACH = 14;
-const TABLE_ROWS = 40;
 
 export class RanksCard {
   #container = byId("rank-lines");
@@ -144,9 +143,10 @@ export class RanksCard {
     showAsTable(byId("ranks-table"), {
       caption: "Ranks of items at some of the instants",
       columns: ["Item", ...sampled.map((index) => formatInstant(sweep.instants[index]).slice(0, 10))],
-      rows: [...sweep.ranks]
-        .slice(0, TABLE_ROWS)
-        .map(([itemId, ranks]) => [nameOf(itemId), ...sampled.map((index) => ranks[index] ?? "–")]),
+      rows: [...sweep.ranks].map(([itemId, ranks]) => [
+        nameOf(itemId),
+        ...sampled.map((index) => ranks[index] ?? "–"),
+      ]),
     });
   }
 }

@@ -19,6 +19,7 @@ const SHORTEST = 6 * HOUR;
  * @property {number} first
  * @property {number} end
  * @property {number | null} last the last event; null where there is none
+ * @property {number} [events] how many are stored; not of a pasted history
  */
 
 /**
@@ -32,10 +33,13 @@ export async function loadSpan({ user, history }, signal) {
     return toSpan(events[0].at, events[events.length - 1].at);
   }
   const path = `v1/users/${encodeURIComponent(user)}`;
-  const { events, first_event_at: first } = await call(path, { query: { limit: 1 }, signal });
-  return events.length === 0
-    ? toSpan(null, null)
-    : toSpan(Date.parse(first), Date.parse(events[0].timestamp));
+  const {
+    events,
+    first_event_at: first,
+    stored_events: stored,
+  } = await call(path, { query: { limit: 1 }, signal });
+  if (events.length === 0) return toSpan(null, null);
+  return { ...toSpan(Date.parse(first), Date.parse(events[0].timestamp)), events: stored };
 }
 
 function toSpan(first, last) {

@@ -23,6 +23,7 @@ const NUMBERS = { wide: 104, narrow: 52 };
  * @property {string | null} user null for a pasted history
  * @property {{at: number, version: string}[]} swaps
  * @property {(itemId: string) => string} nameOf
+ * @property {number | null} storedEvents of the user; null for a pasted history
  */
 
 /** The time axis of a sweep, the same in every chart. */
@@ -59,6 +60,7 @@ export function buildView(state, { sweep, otherSweep, span, swaps, nameOf }) {
     user: state.history === null ? state.user : null,
     swaps,
     nameOf,
+    storedEvents: span?.events ?? null,
   };
 }
 

@@ -1,8 +1,8 @@
 // @ts-check
 /** The card of reasons: why an item is recommended, or what is in a basket. */
 
-import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
-import { byId, html, itemLink, itemName, nothing, render } from "../shell/html.js";
+import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { byId, failure, html, itemLink, itemName, nothing, render } from "../shell/html.js";
 import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
 import { formatLift } from "./basket_rows.js";
 import { formatLongDay } from "./time_scale.js";
@@ -43,6 +43,8 @@ export class WhyCard {
   #tested = null;
   #isTesting = false;
   #failure = "";
+  /** @type {any} why there are no reasons; null where they are there or follow */
+  #refusal = null;
 
   /**
    * @param {object} options
@@ -60,6 +62,7 @@ export class WhyCard {
     if (view.sweep === null || this.#reasons?.at !== view.queryTime) this.#tested = null;
     const { sweep, index } = view;
     if (sweep === null) {
+      this.#refusal = null;
       render(nothing, this.#content);
       return;
     }
@@ -77,8 +80,25 @@ export class WhyCard {
    * @param {number} at its query time
    */
   receive(answer, at) {
+    this.#refusal = null;
     this.#reasons = { at, items: new Map(answer.items.map((item) => [item.item_id, item])) };
     this.#tested = null;
+    if (this.#view !== null) this.show(this.#view);
+  }
+
+  /**
+   * Shows why the reasons cannot be shown.
+   *
+   * @param {string} message
+   * @param {() => void} retry
+   */
+  fail(message, retry) {
+    this.#reasons = null;
+    this.#refusal = failure(message, () => {
+      this.#refusal = null;
+      if (this.#view !== null) this.show(this.#view);
+      retry();
+    });
     if (this.#view !== null) this.show(this.#view);
   }
 
@@ -112,7 +132,7 @@ export class WhyCard {
           item === undefined
             ? html`<p class="note">Not among the recommended items at this point in time.</p>`
             : reasoned === undefined
-              ? html`<p class="note">The reasons follow once the point in time rests.</p>`
+              ? html`<p class="note">${this.#refusal ?? "The reasons follow once the point in time rests."}</p>`
               : [this.#reasonsOf(reasoned), this.#effects(itemId)]
         }`,
       this.#content,
@@ -161,6 +181,8 @@ export class WhyCard {
       this.#isTesting = false;
       this.show(/** @type {View} */ (this.#view));
     };
+    const { sweep, index } = /** @type {View} */ (this.#view);
+    if (sweep.at(index).history_used === 0) return nothing;
     const tested = this.#tested;
     if (tested === null || tested.itemId !== itemId) {
       return html`<p><button id="leave-out" type="button" class="plain" ?disabled=${this.#isTesting} @click=${test}
@@ -172,7 +194,11 @@ export class WhyCard {
     const effects = [...attention.left_out].sort((one, other) => Math.abs(other.occlusion) - Math.abs(one.occlusion));
     const most = Math.max(...effects.map(({ occlusion }) => Math.abs(occlusion)), 1e-9);
     return html`<p class="note">Left out, a basket lowers the score by more (+) or less (−) than leaving out
-        any basket does. ${NOTES[attention.faithfulness_note] ?? ""}</p>
+        any basket does. ${NOTES[attention.faithfulness_note] ?? ""} ${
+          effects.length > LEFT_OUT
+            ? `The ${LEFT_OUT} with the largest effects of ${formatCount(effects.length)} left out.`
+            : nothing
+        }</p>
       <table class="contributions effects" aria-label="Change of the score without each basket">
         ${COLUMNS}<tbody>${effects.slice(0, LEFT_OUT).map(
           ({ timestamp, events, occlusion }) => html`<tr>

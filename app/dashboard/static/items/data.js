@@ -2,6 +2,7 @@
 /** The state of the Items page, the requests it sends, and the groups of its map. */
 
 import { modelRequest, Problem } from "../shell/api.js";
+import { failure } from "../shell/html.js";
 import { clearProblem, showBusy, showProblem, showStale } from "../shell/page.js";
 import { choice, flag, integer, list, Permalink, text } from "../shell/permalink.js";
 import { seriesStyles } from "../widgets/series.js";
@@ -65,19 +66,20 @@ function itemPath(itemId) {
 }
 
 /**
- * Waits for a response, and separates refusals that belong on the page (not found, conflict, invalid)
- * from errors.
+ * Waits for a response, or for why there is none. What is not found, in conflict or invalid stays so;
+ * other failures have a button that tries again.
  *
  * @param {() => Promise<any>} send
- * @returns {Promise<{response: any, refusal: string | null}>} one of them null
+ * @param {() => void} retry
+ * @returns {Promise<{response: any, refusal: any}>} one of them null; `refusal` to be rendered
  */
-export async function settle(send) {
+export async function settle(send, retry) {
   try {
     return { response: await send(), refusal: null };
   } catch (error) {
-    const isRefusal = error instanceof Problem && [404, 409, 422].includes(error.status);
-    if (!isRefusal) throw error;
-    return { response: null, refusal: error.message };
+    if (!(error instanceof Problem)) throw error;
+    const isRefused = [404, 409, 422].includes(error.status);
+    return { response: null, refusal: isRefused ? error.message : failure(error.message, retry) };
   }
 }
 
@@ -88,11 +90,12 @@ export async function settle(send) {
 export class ConcurrentRequests {
   /** @type {Map<string, AbortController>} */
   #inFlight = new Map();
-  /** @type {Map<string, Error>} */
+  /** @type {Map<string, {error: Error, retry: () => void}>} */
   #failed = new Map();
 
   /**
-   * Runs `show(await send(signal))`, in place of the request of the same kind that is in flight.
+   * Runs `show(await send(signal))`, in place of the request of the same kind that is in flight. An
+   * error is one of the page as a whole, with a button that runs it again.
    *
    * @param {string} kind
    * @param {(signal: AbortSignal) => any} send
@@ -110,7 +113,7 @@ export class ConcurrentRequests {
       if (isNewest()) await show(response);
       if (isNewest()) this.#failed.delete(kind);
     } catch (error) {
-      if (isNewest()) this.#failed.set(kind, error);
+      if (isNewest()) this.#failed.set(kind, { error, retry: () => this.replace(kind, send, show) });
     }
     if (isNewest()) this.#inFlight.delete(kind);
     this.#showState();
@@ -126,8 +129,8 @@ export class ConcurrentRequests {
 
   #showState() {
     if (this.#inFlight.size > 0) return;
-    const [problem] = this.#failed.values();
-    if (problem) showProblem(problem);
+    const [failed] = this.#failed.values();
+    if (failed) showProblem(failed.error, { retry: failed.retry });
     else clearProblem();
     showBusy(false);
   }

@@ -12,14 +12,19 @@ export class PopularList {
   #filter = byId("popular-filter");
   /** @type {any[]} */
   #items = [];
+  #hasFailed = false;
 
   constructor() {
     this.#filter.addEventListener("input", () => this.#render());
   }
 
-  /** @param {any[]} items the items of the map, the most popular first */
-  show(items) {
+  /**
+   * @param {any[]} items the items of the map, the most popular first
+   * @param {{hasFailed: boolean}} loading whether there may be a map, but its request failed
+   */
+  show(items, { hasFailed }) {
     this.#items = items;
+    this.#hasFailed = hasFailed;
     this.#render();
   }
 
@@ -43,7 +48,8 @@ export class PopularList {
 
   #note(found, isFiltered) {
     const all = `the ${pluralize(this.#items.length, "item")} on the map`;
-    if (this.#items.length === 0) return "This model has no map, so there are no items to list.";
+    if (this.#hasFailed) return "The items on the map are listed here once it is loaded.";
+    if (this.#items.length === 0) return "There is no map, so there are no items to list.";
     if (found === 0) return `None of ${all} matches; the search above covers every stored item.`;
     if (found <= MOST_ROWS) return `${pluralize(found, "item")} of ${all}.`;
     return `The first ${MOST_ROWS} of ${isFiltered ? pluralize(found, "item") : all}.`;
@@ -90,7 +96,7 @@ export function onItemClick(container, choose) {
  * @param {object} item
  * @param {string} item.itemId
  * @param {any} item.stored the item as it is stored; null if it is not, or not known yet
- * @param {string | null} item.refusal why it is not stored
+ * @param {any} item.refusal why it is not known to be stored; null if it is, or not known yet
  * @param {any} item.mapped the item as the map has it; undefined if it is not on the map
  * @param {string | null} item.version the version of the map
  */
@@ -105,7 +111,9 @@ export function showFacts({ itemId, stored, refusal, mapped, version }) {
     if (properties.length > 0) facts.push(["Properties", propertyList(properties)]);
     facts.push(["Stored", `${formatInstant(Date.parse(stored.updated_at))} UTC`]);
   } else if (refusal !== null) {
-    facts.push(["Stored", html`<span class="caution">no: ${refusal}</span>`]);
+    facts.push(["Stored", html`<span class="caution">${
+      typeof refusal === "string" ? `no: ${refusal}` : refusal
+    }</span>`]);
   }
   if (mapped) facts.push(["Trained on", `${pluralize(mapped.events, "event")} of the item, in ${version}`]);
   render(
@@ -150,7 +158,7 @@ export const showNoSimilar = (why) => showSimilarRows(why, []);
 
 function showSimilarRows(note, items) {
   const rows = byId("similar-items");
-  byId("similar-note").textContent = note;
+  render(note, byId("similar-note"));
   rows.closest("table").hidden = items.length === 0;
   render(
     items.map(

@@ -4,9 +4,9 @@
 import { modelRequest, Problem, sendRequest } from "../shell/api.js";
 import { formatCount } from "../shell/format.js";
 import { byId, html, itemName, render } from "../shell/html.js";
-import { announce, showBanner, showServedVersion } from "../shell/page.js";
+import { announce, clearProblem, showBanner, showProblem, showServedVersion } from "../shell/page.js";
 import { ItemSearch } from "../widgets/item_search.js";
-import { fillVersionSelect } from "../widgets/versions.js";
+import { describeMissing, fillVersionSelect } from "../widgets/versions.js";
 import {
   ConcurrentRequests,
   itemRequest,
@@ -25,6 +25,10 @@ import { RecipientsCard } from "./recipients_card.js";
 import { offerTakeAway } from "./take_away_entries.js";
 
 const SIMILAR = 10;
+/** What says how many item vectors there are, and of how many dimensions. */
+const MANIFEST = "Version's manifest";
+
+/** @typedef {import("../shell/api.js").ApiRequest} ApiRequest */
 
 /** @type {Record<string, any>} */
 let state = LINK.read();
@@ -63,23 +67,27 @@ function requireVersion() {
  * Sends requests of a kind, and shows their responses.
  *
  * @param {string} kind
- * @param {() => import("../shell/api.js").ApiRequest[]} toRequests
- * @param {(settled: {response: any[] | null, refusal: string | null}) => any} show
+ * @param {() => ApiRequest[]} toRequests
+ * @param {(settled: {response: any[] | null, refusal: any}) => any} show
+ * @param {(requests: ApiRequest[], signal: AbortSignal) => Promise<any[]>} [send]
  */
-function load(kind, toRequests, show) {
+function load(kind, toRequests, show, send = sendAll) {
   answers.delete(kind);
-  /** @type {import("../shell/api.js").ApiRequest[]} */
+  /** @type {ApiRequest[]} */
   let sent = [];
-  const send = (signal) =>
+  const again = () => load(kind, toRequests, show, send);
+  const settled = (signal) =>
     settle(() => {
       sent = toRequests();
-      return Promise.all(sent.map((request) => sendRequest(request, signal)));
-    });
-  return requests.replace(kind, send, (settled) => {
-    answers.set(kind, { ...settled, requests: sent });
-    return show(settled);
+      return send(sent, signal);
+    }, again);
+  return requests.replace(kind, settled, (outcome) => {
+    answers.set(kind, { ...outcome, requests: sent });
+    return show(outcome);
   });
 }
+
+const sendAll = (sent, signal) => Promise.all(sent.map((request) => sendRequest(request, signal)));
 
 /**
  * Opens an item, with an entry in the browser's history.
@@ -107,11 +115,21 @@ function openItem(hint = null) {
   byId("item").hidden = byId("popularity").hidden = byId("recipients").hidden = !isChosen;
   clearRecipients();
   requests.cancel("recipients");
+  showNoSimilar("");
+  popularityCard.showMissing("");
   if (!isChosen) {
     for (const kind of ["item", "similar", "popularity"]) requests.cancel(kind);
     drawMap();
     return;
   }
+  loadItem(hint);
+  loadSimilar();
+  loadPopularity();
+}
+
+/** @param {any} [hint] */
+function loadItem(hint = null) {
+  item = { ...item, refusal: null };
   showItem(hint);
   load(
     "item",
@@ -122,8 +140,6 @@ function openItem(hint = null) {
       announce(byId("item-heading").textContent);
     },
   );
-  loadSimilar();
-  loadPopularity();
 }
 
 /**
@@ -193,12 +209,25 @@ function loadMap() {
     () => [mapRequest(requireVersion(), state.items), modelRequest(requireVersion())],
     async ({ response, refusal }) => {
       if (response === null) mapCard.showMissing(refusal);
-      else mapCard.setMap(response[0], response[1].manifest.recommender.encoder.dim ?? null);
-      popularList.show(mapCard.items);
+      else mapCard.setMap(response[0], response[1]);
+      popularList.show(mapCard.items, { hasFailed: refusal !== null && typeof refusal !== "string" });
       if (state.item !== null) showItem();
       await drawMap();
     },
+    ([map, model], signal) => Promise.all([sendRequest(map, signal), readVectors(model, signal)]),
   );
+}
+
+/** The item vectors of a version: how many, and their dimensions; null if not known. */
+async function readVectors(request, signal) {
+  try {
+    const { items, encoder } = (await sendRequest(request, signal)).manifest.recommender;
+    clearProblem(MANIFEST);
+    return { count: items, dimensions: encoder.dim ?? null };
+  } catch (error) {
+    showProblem(error, { part: MANIFEST, retry: loadMap });
+    return null;
+  }
 }
 
 const drawMap = () => mapCard.draw(state, state.item, item.similar);
@@ -221,12 +250,10 @@ function reloadMap(update) {
 }
 
 function showControls() {
-  const shown = fillVersionSelect(byId("version"), models, state.model_version);
-  const isOther = state.model_version !== null && state.model_version !== shown;
-  byId("version-note").hidden = !isOther;
-  byId("version-note").textContent = isOther
-    ? `Version ${state.model_version} is not published, or cannot be read; another one is shown.`
-    : "";
+  fillVersionSelect(byId("version"), models, state.model_version);
+  const missing = describeMissing(models, { version: state.model_version });
+  byId("version-note").hidden = missing === "";
+  byId("version-note").textContent = missing;
   const sizes = [...new Set([...MAP_SIZES, state.items])].sort((one, other) => one - other);
   render(
     sizes.map((size) => html`<option value=${size}>${formatCount(size)}</option>`),

@@ -65,15 +65,15 @@ export class MapCard {
    * Replaces the map.
    *
    * @param {any} response of `GET /v1/models/{version}/map`
-   * @param {number | null} dimensions of the item vectors
+   * @param {import("./map_text.js").Vectors | null} vectors null where the manifest is not known
    */
-  setMap(response, dimensions) {
+  setMap(response, vectors) {
     this.#response = response;
     this.#groups = groupItems(response.items, response.categories);
     byId("map-missing").hidden = true;
     byId("map-shown").hidden = false;
     byId("map-kept").textContent = describeKept(response);
-    byId("map-summary").textContent = summarize(response, dimensions);
+    byId("map-summary").textContent = summarize(response, vectors);
     showAsTable(byId("map-table"), {
       caption: "Items on the map",
       columns: ["Item", "Title", "Categories", "Events", "x", "y"],
@@ -91,7 +91,7 @@ export class MapCard {
   /** Shows why there is no map. */
   showMissing(why) {
     this.#response = null;
-    byId("map-missing").textContent = why;
+    render(why, byId("map-missing"));
     byId("map-missing").hidden = false;
     byId("map-shown").hidden = true;
   }

@@ -38,16 +38,24 @@ export function describeKept({ neighbours_kept: kept }) {
   } among its ${NEIGHBOURS} nearest on the map.`;
 }
 
+/** @typedef {{count: number, dimensions: number | null}} Vectors the item vectors of a version */
+
 /**
  * How the map was made.
  *
  * @param {any} response of `GET /v1/models/{version}/map`
- * @param {number | null} dimensions of the item vectors
+ * @param {Vectors | null} vectors null where the manifest is not known
  */
-export function summarize({ items, model_version: version, method, explained }, dimensions) {
+export function summarize({ items, model_version: version, method, explained }, vectors) {
+  const dimensions = vectors?.dimensions ?? null;
+  const isPart = vectors !== null && items.length < vectors.count;
+  const count = formatCount(items.length);
+  const which = isPart
+    ? `The ${count} of the ${formatCount(vectors.count)} items of ${version} with the most events`
+    : `The ${count} items of ${version}`;
   const all = dimensions === null ? "all" : `all ${dimensions}`;
   const of = dimensions === null ? "" : ` of ${dimensions}`;
-  const shown = `The ${formatCount(items.length)} items of ${version} with the most events, the larger the more`;
+  const shown = `${which}, the larger the more events`;
   const shading = "Shaded: where many of them lie.";
   const similar = `The list of similar items uses ${all} dimensions.`;
   if (method === "tsne") {

@@ -73,7 +73,7 @@ export class PopularityCard {
 
   /** Shows why there is no chart. */
   showMissing(why) {
-    byId("popularity-missing").textContent = why;
+    render(why, byId("popularity-missing"));
     byId("popularity-missing").hidden = false;
     byId("popularity-shown").hidden = true;
   }

@@ -30,14 +30,14 @@ export class RecipientsCard {
 
   /** Removes the answer for another item. */
   clear() {
-    byId("recipients-note").textContent = "";
+    render(nothing, byId("recipients-note"));
     render(nothing, byId("recipients-found"));
   }
 
   /** Shows why there is no answer. */
   showMissing(why) {
     this.clear();
-    byId("recipients-note").textContent = why;
+    render(why, byId("recipients-note"));
   }
 
   /**
@@ -46,9 +46,10 @@ export class RecipientsCard {
    * @param {any} response
    */
   show({ model_version: version, instants }) {
-    byId("recipients-note").textContent =
+    const note =
       `As ${version} recommends: of the customers with the latest events before each instant, at most 50. ` +
       "Who has the item already is not recommended it again.";
+    render(note, byId("recipients-note"));
     render(instants.map(instantList), byId("recipients-found"));
   }
 }

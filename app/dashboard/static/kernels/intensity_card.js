@@ -3,8 +3,8 @@
 
 import { LatestRequest, readHistory, sendRequest } from "../shell/api.js";
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
-import { DAY, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
-import { byId, html } from "../shell/html.js";
+import { DAY, formatCount, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
+import { byId, failure, html, nothing, render } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
 import { TakeAway, toFileName } from "../widgets/take_away.js";
@@ -16,6 +16,7 @@ import { UserPicker } from "../widgets/user_picker.js";
  * @property {string[] | null} groups names; null if the history has no event that the model reads
  * @property {{at: number, intensities: number[] | null}[]} instants milliseconds, and one per group
  * @property {number[]} events milliseconds, distinct
+ * @property {string} limit a sentence if older events are not among them
  * @property {import("../shell/api.js").ApiRequest | null} request null without one
  *
  * @typedef {{name: string, key: string}} Group `key` is its index, as text
@@ -26,7 +27,7 @@ const PIXELS_PER_DATE = 100;
 const MARKER_SPACING = 40;
 
 /** @type {Intensities} */
-const NOTHING = { groups: null, instants: [], events: [], request: null };
+const NOTHING = { groups: null, instants: [], events: [], limit: "", request: null };
 
 /** Whether a version has intensities: its encoder modulates attention. */
 export const hasIntensities = (description) =>
@@ -38,6 +39,8 @@ export class IntensityCard {
   #picker;
   #requests;
   #onDrawn;
+  /** Whether any user has events; null if that is not known. @type {boolean | null} */
+  #hasUsers = null;
   /** The request whose response is shown or in flight, as JSON. */
   #requested = "";
   /** @type {Intensities} */
@@ -52,7 +55,7 @@ export class IntensityCard {
    */
   constructor({ choose, onDrawn }) {
     this.#onDrawn = onDrawn;
-    this.#picker = new UserPicker({ choose, fail: showProblem });
+    this.#picker = new UserPicker({ choose });
     this.#legend = new SeriesLegend(byId("intensity-legend"), {
       choose: (keys) => {
         this.#chosen = keys;
@@ -64,9 +67,15 @@ export class IntensityCard {
     this.#requests = new LatestRequest({
       send: ({ user, version }, signal) => readIntensities(user, version, signal),
       show: (response, { user }) => this.#show(response, user),
-      fail: (error) => {
-        this.#requested = "";
-        showProblem(error);
+      fail: (error, { user, version }) => {
+        this.#clearFigure();
+        const retry = () => {
+          this.#requested = "";
+          this.load(user, version);
+        };
+        render(failure(error.message, retry), byId("intensity-note"));
+        // Once no request is in flight.
+        Promise.resolve().then(this.#onDrawn);
       },
       pause: 0,
     });
@@ -81,11 +90,19 @@ export class IntensityCard {
   /**
    * Lists the users.
    *
-   * @returns {Promise<string | null>} the id of the first user
+   * @param {() => void} retry called by a button if that fails
+   * @returns {Promise<string | null>} the id of the first user; null if there is none, or it is not known
    */
-  async open() {
-    const users = await this.#picker.open();
-    return users[0]?.user_id ?? null;
+  async open(retry) {
+    const users = await this.#picker.open(retry);
+    this.#hasUsers = users === null ? null : users.length > 0;
+    return users?.[0]?.user_id ?? null;
+  }
+
+  /** Says why no user is chosen. */
+  showNoUser() {
+    const note = this.#hasUsers === false ? "No customer has events yet; send some to /v1/events." : "";
+    render(note, byId("intensity-note"));
   }
 
   /**
@@ -100,6 +117,8 @@ export class IntensityCard {
     this.#requested = requested;
     this.#picker.select(user);
     byId("intensity-user").textContent = user;
+    this.#clearFigure();
+    render(nothing, byId("intensity-note"));
     this.#requests.cancel();
     this.#requests.request({ user, version });
   }
@@ -108,7 +127,12 @@ export class IntensityCard {
   clear() {
     this.#requests.cancel();
     this.#requested = "";
+    this.#clearFigure();
+  }
+
+  #clearFigure() {
     this.#shown = NOTHING;
+    byId("intensity-figure").hidden = true;
   }
 
   #take() {
@@ -147,9 +171,8 @@ export class IntensityCard {
     );
     const isEmpty = groups.length === 0;
     byId("intensity-figure").hidden = isEmpty;
-    byId("intensity-note").textContent = isEmpty
-      ? `${user} has no event that this model reads, so there are no intensities.`
-      : "";
+    const note = isEmpty ? `${user} has no event that this model reads, so there are no intensities.` : "";
+    render(note, byId("intensity-note"));
     this.#draw();
   }
 
@@ -170,12 +193,12 @@ export class IntensityCard {
   }
 
   #draw() {
-    const { instants, events } = this.#shown;
+    const { instants, events, limit } = this.#shown;
     const groups = this.#chosenGroups;
     const styles = this.#styles;
     byId("intensity-caption").textContent =
       `Per day, of the last block, averaged over heads; at ${pluralize(instants.length, "instant")}. ` +
-      `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.`;
+      `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.${limit}`;
     showAsTable(byId("intensity-table"), {
       caption: "Intensities by instant",
       columns: ["Instant (UTC)", ...groups.map((group) => group.name)],
@@ -255,9 +278,13 @@ const LONGEST_HISTORY = 1000;
  * @returns {Promise<Intensities>} without instants if the user has no event
  */
 async function readIntensities(user, version, signal) {
-  const history = await readHistory(user, LONGEST_HISTORY, signal);
+  const { events: history, stored } = await readHistory(user, LONGEST_HISTORY, signal);
   const events = [...new Set(history.map((event) => Date.parse(event.timestamp)))];
-  if (events.length === 0) return { ...NOTHING, events };
+  const limit =
+    history.length < stored
+      ? ` From the newest ${formatCount(history.length)} of ${formatCount(stored)} stored events on.`
+      : "";
+  if (events.length === 0) return { ...NOTHING, events, limit };
   const body = {
     user_id: user,
     model_version: version,
@@ -269,7 +296,7 @@ async function readIntensities(user, version, signal) {
     at: Date.parse(at),
     intensities,
   }));
-  return { groups: response.groups, instants, events, request };
+  return { groups: response.groups, instants, events, limit, request };
 }
 
 const EVEN_INSTANTS = 280;

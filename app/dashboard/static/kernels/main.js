@@ -57,8 +57,16 @@ async function load(change, { isNavigation = false } = {}) {
     clearProblem();
     show();
   } catch (error) {
-    showProblem(error);
+    hide();
+    showProblem(error, { retry: () => load({}) });
   }
+}
+
+/** Hides the kernels and intensities of the versions that were chosen before. */
+function hide() {
+  descriptions = [null, null];
+  for (const id of ["kernels", "intensities", "no-intensities", "encoding"]) byId(id).hidden = true;
+  intensityCard.clear();
 }
 
 /** Applies a change that needs no other description. */
@@ -128,9 +136,7 @@ function showIntensities() {
   const user = state.user ?? firstUser;
   if (isShown && user !== null) intensityCard.load(user, description.version);
   else intensityCard.clear();
-  if (isShown && user === null) {
-    byId("intensity-note").textContent = "No customer has events yet; send some to /v1/events.";
-  }
+  if (isShown && user === null) intensityCard.showNoUser();
 }
 
 function showControls() {
@@ -188,17 +194,25 @@ async function findModulated(button) {
   button.disabled = false;
 }
 
-async function start() {
+async function listUsers() {
+  firstUser = await intensityCard.open(() => listUsers().then(show));
+}
+
+async function open() {
+  try {
+    await Promise.all([listUsers(), versions.open()]);
+    await load({});
+  } catch (error) {
+    hide();
+    showProblem(error, { retry: open });
+  }
+}
+
+function start() {
   showBanner();
   showControls();
   listen();
-  try {
-    const [user] = await Promise.all([intensityCard.open(), versions.open()]);
-    firstUser = user;
-    await load({});
-  } catch (error) {
-    showProblem(error);
-  }
+  open();
 }
 
 start();

@@ -42,20 +42,25 @@ export class ComparisonCard {
    * Compares two versions, first by a run that measured both on the same questions.
    *
    * @param {Description} one
-   * @param {Description | null} other null where there is none to compare with
-   * @param {Run[]} runs
+   * @param {{version: string | null, description: Description | null}} compared the version null where
+   *   there is none to compare with, the description where it is not known
+   * @param {Run[] | null} runs
    */
-  show(one, other, runs) {
+  show(one, { version, description: other }, runs) {
     if (other === null) {
-      const sentence = "There is no other version to compare with; train and publish one.";
+      const sentence =
+        version === null
+          ? "There is no other version to compare with; train and publish one."
+          : `${version} cannot be compared: its description could not be loaded.`;
       this.#render(one.version, sentence, nothing);
       return;
     }
-    const run = findComparingRun(runs, one.version, other.version);
+    const run = findComparingRun(runs ?? [], one.version, other.version);
     const isSame = isSameTest(one, other);
     const separate = compareManifests(one, other, isSame);
     if (run === null) {
-      this.#render(one.version, describeUnmeasured(isSame), separate);
+      const unknown = "Whether a retraining run measured both is not known: the runs could not be loaded.";
+      this.#render(one.version, runs === null ? unknown : describeUnmeasured(isSame), separate);
       return;
     }
     const end = `ended as "${run.result}"${run.reason ? `: ${run.reason}` : ""}`;

@@ -42,13 +42,13 @@
  * @property {Record<string, Record<string, number>> | null} metrics by ranker, then by metric
  * @property {Decision | null} decision
  *
- * @typedef {object} ModelsState what is published and what serves
+ * @typedef {object} ModelsState what is published and what serves; null for what could not be loaded
  * @property {Model[]} models newest first
- * @property {Traffic} traffic
- * @property {Change[]} changes newest first
+ * @property {Traffic | null} traffic
+ * @property {Change[] | null} changes newest first
  * @property {string | null} rollbackVersion the version that a rollback activates; null if there is none, or
  *   if the service does not state it
- * @property {Run[]} runs newest first
+ * @property {Run[] | null} runs newest first
  *
  * @typedef {{epoch: number, loss: number, validation: Record<string, number>, seconds: number}} Epoch
  *
@@ -79,42 +79,67 @@ export const RUNS = { path: "v1/training-runs", query: { limit: 200 } };
 const DESCRIBED_AT_ONCE = 3;
 
 /**
- * Loads the published versions, the traffic, the audit trail and the retraining runs.
+ * Loads the published versions and, where they can be loaded, the traffic, the audit trail and the
+ * retraining runs.
  *
  * @param {AbortSignal} signal
+ * @param {(part: string, error: Error | null) => void} report called for each part but the versions; the
+ *   error is null if the part was loaded
  * @returns {Promise<ModelsState>}
  */
-export async function loadServing(signal) {
-  const [models, traffic, { changes, rollback_version: rollbackVersion }, { runs }] = await Promise.all([
+export async function loadServing(signal, report) {
+  const load = async (/** @type {string} */ part, /** @type {Promise<any>} */ request) => {
+    try {
+      const response = await request;
+      report(part, null);
+      return response;
+    } catch (error) {
+      report(part, error);
+      return null;
+    }
+  };
+  const [models, traffic, trail, retraining] = await Promise.all([
     listModels(signal),
-    sendRequest(TRAFFIC, signal),
-    sendRequest(CHANGES, signal),
-    sendRequest(RUNS, signal),
+    load("Traffic", sendRequest(TRAFFIC, signal)),
+    load("Audit trail", sendRequest(CHANGES, signal)),
+    load("Retraining runs", sendRequest(RUNS, signal)),
   ]);
-  return { models, traffic, changes, rollbackVersion: rollbackVersion ?? null, runs };
+  return {
+    models,
+    traffic,
+    changes: trail?.changes ?? null,
+    rollbackVersion: trail?.rollback_version ?? null,
+    runs: retraining?.runs ?? null,
+  };
 }
 
 /**
- * Loads the descriptions of versions, a few at a time.
+ * Loads the descriptions of versions, a few at a time; resolves to why one of them failed, or null.
  *
  * @param {string[]} versions
  * @param {(version: string, description: Description | null) => void} receive called for each; null
  *   for a version that was deleted or altered since it was listed
  * @param {AbortSignal} signal
+ * @returns {Promise<Error | null>}
  */
 export async function describeVersions(versions, receive, signal) {
   const waiting = [...versions];
-  const work = async () => {
-    for (let version = waiting.shift(); version !== undefined; version = waiting.shift()) {
-      receive(version, await describeModel(version, signal).catch(ignoreMissing));
+  /** @type {Error | null} */
+  let failure = null;
+  const describe = async (/** @type {string} */ version) => {
+    try {
+      receive(version, await describeModel(version, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error.status === 404 || error.status === 409) receive(version, null);
+      else failure = error;
     }
   };
+  const work = async () => {
+    for (let version = waiting.shift(); version !== undefined; version = waiting.shift()) await describe(version);
+  };
   await Promise.all(Array.from({ length: DESCRIBED_AT_ONCE }, work));
-}
-
-function ignoreMissing(error) {
-  if (error.status === 404 || error.status === 409) return null;
-  throw error;
+  return failure;
 }
 
 /** A change of the served versions as a row. */
@@ -295,10 +320,11 @@ export const toPairRow = ({ mine, theirs, ...of }, one, other) => ({
 export function defaultOpponent(version, { models, runs }) {
   const others = models.filter((model) => model.version !== version && model.refused === null);
   const isThere = (/** @type {string | null} */ name) => others.some((model) => model.version === name);
-  const measured = runs.find((run) => run.candidate === version && isThere(run.champion));
+  const known = runs ?? [];
+  const measured = known.find((run) => run.candidate === version && isThere(run.champion));
   if (measured) return measured.champion;
   const current = others.find((model) => model.is_current);
   if (current) return current.version;
-  const challenging = runs.find((run) => run.champion === version && isThere(run.candidate));
+  const challenging = known.find((run) => run.champion === version && isThere(run.candidate));
   return challenging?.candidate ?? others[0]?.version ?? null;
 }

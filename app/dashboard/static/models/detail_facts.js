@@ -61,6 +61,7 @@ function describeLatency(description, runs) {
 /** A value of the bundle, or of the gate of the run that trained it, or the reason why there is none. */
 function describeMeasurement({ version, missing, ...description }, runs, { part, check, format }) {
   if (description[part] !== null) return format(description[part], "measured where it was trained");
+  if (runs === null) return "not known: the retraining runs could not be loaded";
   const checks = findTrainingRun(runs, version)?.decision?.checks ?? [];
   const value = checks.find((one) => one.name === check)?.value ?? null;
   if (value !== null) return format(value, "measured by the gate of its retraining run");

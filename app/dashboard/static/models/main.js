@@ -80,7 +80,7 @@ async function load() {
   hasFailed = false;
   showBusy(true);
   try {
-    serving = await loadServing(signal);
+    serving = await loadServing(signal, report);
     showVersion(serving.models.find((model) => model.is_serving)?.version ?? "none");
     const known = descriptions;
     descriptions = new Map();
@@ -95,8 +95,24 @@ async function load() {
     // An aborted load leaves the display to the next one.
     if (signal.aborted) return;
     hasFailed = true;
-    showProblem(error);
+    if (serving === null) showVersion("unknown");
+    showProblem(error, { retry: load });
   }
+}
+
+/**
+ * Shows or hides why a part of the page is missing.
+ *
+ * @param {string} part
+ * @param {Error | null} error
+ */
+function report(part, error) {
+  if (error === null) {
+    clearProblem(part);
+    return;
+  }
+  hasFailed ||= error.name !== "AbortError";
+  showProblem(error, { part, retry: load });
 }
 
 /**
@@ -113,7 +129,8 @@ async function describe(serving, signal) {
       !descriptions.has(model.version),
   );
   const versions = missing.map((model) => model.version);
-  await describeVersions(versions, (version, description) => descriptions.set(version, description), signal);
+  const receive = (version, description) => descriptions.set(version, description);
+  report("Descriptions of versions", await describeVersions(versions, receive, signal));
 }
 
 /** @param {ModelsState} serving */
@@ -148,7 +165,7 @@ function showLists(serving, known) {
     serving,
     descriptions: known,
     chosen: byId("version").value || state.version,
-    requested: state.version,
+    requested: [state.version, state.compare].filter((version) => version !== null),
     metric: state.metric,
     undescribed: known === descriptions ? undescribed.length : 0,
   });
@@ -178,7 +195,7 @@ async function showAll(serving) {
   for (const card of ["detail-card", "comparison-card"]) byId(card).hidden = one === null;
   const drawn = [clicksCard.show(serving.models, descriptions)];
   if (one !== null) {
-    comparisonCard.show(one, descriptions.get(other ?? "") ?? null, serving.runs);
+    comparisonCard.show(one, { version: other, description: descriptions.get(other ?? "") ?? null }, serving.runs);
     drawn.push(detailCard.show(one, serving, state.metric, metricNames()));
   }
   await Promise.all(drawn);
@@ -209,7 +226,7 @@ async function display(changes, { isNavigation = false } = {}) {
     await showAll(serving);
     if (!signal.aborted) showBusy(false);
   } catch (error) {
-    if (!signal.aborted) showProblem(error);
+    if (!signal.aborted) showProblem(error, { retry: load });
   }
 }
 

@@ -15,6 +15,7 @@ import { versionName } from "./versions_card.js";
  * @typedef {import("./data.js").Run} Run
  */
 
+const NOT_LOADED = "They could not be loaded.";
 /** @type {Record<string, string>} */
 const RESULT_LABELS = {
   running: "running",
@@ -29,12 +30,13 @@ const RESULT_LABELS = {
  * Shows retraining runs; those that are open stay open.
  *
  * @param {HTMLElement} root
- * @param {Run[]} runs newest first
+ * @param {Run[] | null} loaded newest first; null if they could not be loaded
  * @param {Model[]} models
  * @param {(candidate: string, champion: string) => string} linkTo returns the fragment that compares
  *   two versions
  */
-export function showRuns(root, runs, models, linkTo) {
+export function showRuns(root, loaded, models, linkTo) {
+  const runs = loaded ?? [];
   const published = new Set(models.map((model) => model.version));
   const isPublished = (/** @type {string | null} */ version) => version !== null && published.has(version);
   const item = (/** @type {Run} */ run) => html`
@@ -50,12 +52,12 @@ export function showRuns(root, runs, models, linkTo) {
         : nothing}
       ${run.decision ? checksTable(run.decision) : nothing}
     </details></li>`;
-  const note = runs.length === 0 ? "No retraining has run yet; start one with kairos retrain." : "";
+  const none = loaded === null ? NOT_LOADED : "No retraining has run yet; start one with kairos retrain.";
   render(
     html`
       <div class="heading-row"><h2 id="runs-heading">Retraining runs</h2><div class="take-away"></div></div>
       <p class="note">The decision of each retraining run, and the gate's checks.</p>
-      <p id="runs-note" class="note">${note}</p>
+      <p id="runs-note" class="note">${runs.length === 0 ? none : ""}</p>
       <ul id="runs" class="runs">${repeat(runs, (run) => run.run_id, item)}</ul>`,
     root,
   );
@@ -102,9 +104,11 @@ const formatPrecise = (number) => (number === null ? "–" : String(Number(numbe
  * Shows the audit trail.
  *
  * @param {HTMLElement} root
- * @param {Change[]} changes newest first
+ * @param {Change[] | null} loaded newest first; null if they could not be loaded
  */
-export function showTrail(root, changes) {
+export function showTrail(root, loaded) {
+  const changes = loaded ?? [];
+  const none = loaded === null ? NOT_LOADED : "No change is recorded yet.";
   const content = table({
     className: "trail",
     caption: "Audit trail, newest first",
@@ -124,7 +128,7 @@ export function showTrail(root, changes) {
     html`
       <div class="heading-row"><h2 id="trail-heading">Audit trail</h2><div class="take-away"></div></div>
       <p class="note">Activations, rollbacks and traffic changes, newest first.</p>
-      <p id="trail-note" class="note">${changes.length === 0 ? "No change is recorded yet." : ""}</p>
+      <p id="trail-note" class="note">${changes.length === 0 ? none : ""}</p>
       <div id="trail">
         ${changes.length === 0 ? nothing : scrollRegion(content, "Audit trail")}
       </div>`,

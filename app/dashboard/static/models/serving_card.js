@@ -56,7 +56,8 @@ export class ServingCard {
           <h2 id="serving-heading">Active versions</h2>
           <div class="controls">
             <button id="roll-back" type="button" class="plain" @click=${rollBack}>Roll back…</button>
-            <button id="set-traffic" type="button" class="plain" @click=${setTraffic}>Set traffic…</button>
+            <button id="set-traffic" type="button" class="plain"
+               ?disabled=${this.#serving?.traffic === null} @click=${setTraffic}>Set traffic…</button>
             <div class="take-away"></div>
           </div>
         </div>
@@ -69,28 +70,31 @@ export class ServingCard {
 }
 
 /** @param {ModelsState} serving */
-function facts({ models, traffic, rollbackVersion }) {
+function facts({ models, traffic, changes, rollbackVersion }) {
   const current = currentVersion(models);
   const serving = models.find((model) => model.is_serving)?.version ?? null;
-  const share = formatPercent(traffic.share);
   return [
     fact("Current", versionName(current)),
     serving === current ? nothing : fact("Serving here", versionName(serving)),
-    fact(
-      "Challenger",
-      traffic.challenger === null
-        ? "none"
-        : html`${versionName(traffic.challenger)} serves ${share} of the customers in place of the current one`,
-    ),
-    fact(
-      "Shadow",
-      traffic.shadow === null
-        ? "none"
-        : html`${versionName(traffic.shadow)} receives the same requests; its recommendations are never returned`,
-    ),
-    fact("Rollback to", versionName(rollbackVersion)),
+    fact("Challenger", traffic === null ? NOT_KNOWN : describeChallenger(traffic)),
+    fact("Shadow", traffic === null ? NOT_KNOWN : describeShadow(traffic)),
+    fact("Rollback to", changes === null ? NOT_KNOWN : versionName(rollbackVersion)),
   ];
 }
+
+const NOT_KNOWN = "not known: it could not be loaded";
+
+/** @param {Traffic} traffic */
+const describeChallenger = ({ challenger, share }) =>
+  challenger === null
+    ? "none"
+    : html`${versionName(challenger)} serves ${formatPercent(share)} of the customers in place of the current one`;
+
+/** @param {Traffic} traffic */
+const describeShadow = ({ shadow }) =>
+  shadow === null
+    ? "none"
+    : html`${versionName(shadow)} receives the same requests; its recommendations are never returned`;
 
 const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 
@@ -155,6 +159,7 @@ const describeSwitch = (version, current) =>
  */
 export async function setTraffic({ models, traffic }) {
   // A share that is no whole percent is kept until the slider is moved.
+  if (traffic === null) return null;
   let { challenger, share, shadow } = traffic;
   const read = () => ({ challenger, share: challenger === null ? 0 : share, shadow });
   const content = (update) => {

@@ -44,10 +44,11 @@ export function offerTakeAway({ shown, cards }) {
       if (page === null) return { why: "The versions are not loaded yet." };
       return { title: headingOf(byId(id)), caption: asOf(), name: toFileName(file), chart: null, ...read(page) };
     });
-  offer("serving-card", "active-versions", ({ serving }) => ({
-    rows: toRoleRows(serving),
-    requests: [LIST_MODELS, TRAFFIC, CHANGES],
-  }));
+  offer("serving-card", "active-versions", ({ serving }) =>
+    serving.traffic === null
+      ? NOT_LOADED
+      : { rows: toRoleRows(serving, serving.traffic), requests: [LIST_MODELS, TRAFFIC, CHANGES] },
+  );
   offer("versions-card", "versions", ({ serving, descriptions, metric }) => ({
     caption: `${asOf()} The metrics of one row are on the same test questions.`,
     rows: serving.models.map((model) => toVersionRow(model, serving.traffic, descriptions.get(model.version), metric)),
@@ -83,12 +84,15 @@ export function offerTakeAway({ shown, cards }) {
       requests: rows.map(({ version }) => modelRequest(version)),
     };
   });
-  offer("runs-card", "retraining-runs", ({ serving: { runs } }) => ({ rows: runs.map(toRunRow), requests: [RUNS] }));
-  offer("trail-card", "audit-trail", ({ serving: { changes } }) => ({
-    rows: changes.map(toChangeRow),
-    requests: [CHANGES],
-  }));
+  offer("runs-card", "retraining-runs", ({ serving: { runs } }) =>
+    runs === null ? NOT_LOADED : { rows: runs.map(toRunRow), requests: [RUNS] },
+  );
+  offer("trail-card", "audit-trail", ({ serving: { changes } }) =>
+    changes === null ? NOT_LOADED : { rows: changes.map(toChangeRow), requests: [CHANGES] },
+  );
 }
+
+const NOT_LOADED = { why: "It could not be loaded." };
 
 /** When the lists were read, as the page shows it. */
 const asOf = () => byId("as-of").textContent.replace("as of", "As of").concat(".");
@@ -96,8 +100,11 @@ const asOf = () => byId("as-of").textContent.replace("as of", "As of").concat(".
 /** The heading of a card or figure as text. */
 const headingOf = (root) => root.querySelector("h2, h3")?.textContent.trim().replace(/\s+/g, " ");
 
-/** @param {ModelsState} serving */
-function toRoleRows({ models, traffic: { challenger, share, shadow }, rollbackVersion }) {
+/**
+ * @param {ModelsState} serving
+ * @param {import("./data.js").Traffic} traffic
+ */
+function toRoleRows({ models, rollbackVersion }, { challenger, share, shadow }) {
   const serving = models.find((model) => model.is_serving)?.version ?? null;
   const roles = [
     { role: "current", version: currentVersion(models), share_of_users: challenger === null ? 1 : 1 - share },
@@ -151,7 +158,7 @@ const toWindowRows = (models) =>
 /** The values of two versions, those of a run that measured both and those of their own tests. */
 function readComparison({ serving, one, other }) {
   if (one === null || other === null) return { why: "There is no other version to compare with." };
-  const run = findComparingRun(serving.runs, one.version, other.version);
+  const run = findComparingRun(serving.runs ?? [], one.version, other.version);
   const rows = [
     ...(run === null ? [] : compareRankers(run, one.version)),
     ...compareTests(one.manifest.metrics, other.manifest.metrics),

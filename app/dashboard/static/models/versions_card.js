@@ -24,7 +24,7 @@ import { groupTestMetrics, HEADLINE_REFERENCES, referenceName, TIME_IGNORED } fr
  * @property {ModelsState} serving
  * @property {Map<string, Description | null>} descriptions by version; others show the list's metrics
  * @property {string | null} chosen the version in detail
- * @property {string | null} requested the version of the link, which may not be published
+ * @property {string[]} requested the versions of the link, which may not be published
  * @property {string} metric
  * @property {number} undescribed how many versions are not described yet
  */
@@ -118,8 +118,9 @@ export class VersionsCard {
 /** @param {VersionsTable} shown */
 function describeList({ serving: { models }, requested }) {
   if (models.length === 0) return "No version is published yet; make one with kairos train and kairos publish.";
-  if (requested !== null && !models.some((model) => model.version === requested)) {
-    return `${requested} is not published here; another one is shown.`;
+  const missing = requested.filter((version) => !models.some((model) => model.version === version));
+  if (missing.length > 0) {
+    return `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} not published here; another one is shown.`;
   }
   return "The metrics of one row are on the same test questions; those of different rows mostly are not.";
 }
@@ -153,14 +154,16 @@ function metricCells(model, description, metric) {
  * The roles of a version, as text.
  *
  * @param {Model | undefined} model
- * @param {Traffic} traffic
+ * @param {Traffic | null} traffic null if the challenger's share is not known
  */
 export function rolesOf(model, traffic) {
   const roles = [];
   if (model?.is_current) roles.push(model.is_serving ? "current" : "current, not serving here yet");
   else if (model?.is_serving) roles.push("serving here");
-  if (model?.version === traffic.challenger) roles.push(`challenger, ${formatPercent(traffic.share)}`);
-  if (model?.version === traffic.shadow) roles.push("shadow");
+  if (traffic === null ? model?.is_challenger : model?.version === traffic.challenger) {
+    roles.push(traffic === null ? "challenger" : `challenger, ${formatPercent(traffic.share)}`);
+  }
+  if (traffic === null ? model?.is_shadow : model?.version === traffic.shadow) roles.push("shadow");
   return roles;
 }
 

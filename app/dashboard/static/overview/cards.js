@@ -10,14 +10,12 @@ const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /** Whether the service is ready, and which of its parts are not. */
 export function showReadiness(readiness) {
-  if (readiness === null) {
-    return html`<p><span class="state bad">no answer</span> The service does not answer; check that it runs.</p>`;
-  }
   const isReady = readiness.status === "ready";
   const failing = PARTS.filter((part) => part in readiness && readiness[part] !== "ok");
   return html`<p class="headline">
       <span class=${`state ${isReady ? "ok" : "bad"}`}>${isReady ? "ready" : "not ready"}</span>
-      ${isReady ? "It answers requests." : `Not in order: ${failing.map((part) => `${part} (${readiness[part]})`).join(", ")}.`}
+      ${isReady ? "It answers requests." : nothing}
+      ${failing.length === 0 ? nothing : `Not in order: ${failing.map((part) => `${part} (${readiness[part]})`).join(", ")}.`}
     </p>
     <p class="note"><a href="health.html">Rates, latencies and failures</a> are under Operations.</p>`;
 }
@@ -93,14 +91,17 @@ export function showChanging({ users, at, until, compared_users: compared }) {
     </table>`;
 }
 
-/** The newest changes of the served versions, and the last retraining. */
-export function showLatest({ changes, run }) {
-  return html`
-    ${run === null
-      ? html`<p class="note">No retraining has run yet; start one with <code>kairos retrain</code>.</p>`
-      : html`<p>Last retraining: <strong>${run.result}</strong>, ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC.
-          ${run.reason ? html`<span class="note">${run.reason}</span>` : nothing}</p>`}
-    <ul class="changes">${changes.map(
+/** The last retraining. */
+export function showRun({ runs: [run] }) {
+  return run === undefined
+    ? html`<p class="note">No retraining has run yet; start one with <code>kairos retrain</code>.</p>`
+    : html`<p>Last retraining: <strong>${run.result}</strong>, ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC.
+        ${run.reason ? html`<span class="note">${run.reason}</span>` : nothing}</p>`;
+}
+
+/** The newest changes of the served versions. */
+export function showLatest({ changes }) {
+  return html`<ul class="changes">${changes.map(
       ({ at, change, version, actor }) => html`<li>
         <span class="note">${formatInstant(Date.parse(at)).slice(0, 16)}</span>
         ${change} <code>${version ?? ""}</code> <span class="note">by ${actor}</span></li>`,

@@ -69,11 +69,14 @@ export function offerTakeAway(answers) {
     })),
     requests: [CHANGED],
   }));
-  offer("latest", "latest-changes", ({ changes, run }) => ({
-    caption: run === null ? "No retraining has run yet." : `Last retraining: ${run.result}, ${run.started_at}.`,
-    rows: changes.map(toChangeRow),
-    requests: [LATEST.changes, LATEST.runs],
-  }));
+  offer("latest", "latest-changes", ({ changes }) => {
+    const run = answers.get("run")?.answer.runs[0];
+    return {
+      caption: run === undefined ? "" : `Last retraining: ${run.result}, ${run.started_at}.`,
+      rows: changes.map(toChangeRow),
+      requests: [LATEST.changes, LATEST.runs],
+    };
+  });
 }
 
 function readServing({ served: { version, data_window: window }, manifest: { metrics } }) {

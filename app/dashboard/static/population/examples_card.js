@@ -3,8 +3,7 @@
 
 import { sendRequest } from "../shell/api.js";
 import { formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
-import { byId, html, nothing, render } from "../shell/html.js";
-import { showProblem } from "../shell/page.js";
+import { byId, failure, html, nothing, render } from "../shell/html.js";
 import { ALL } from "./chart.js";
 
 /**
@@ -102,7 +101,7 @@ export class ExamplesCard {
   #clear() {
     this.#inFlight?.abort();
     this.found = null;
-    byId("examples-note").textContent = "";
+    render(nothing, byId("examples-note"));
     render(nothing, byId("examples-found"));
   }
 
@@ -128,7 +127,9 @@ export class ExamplesCard {
       this.found = { request, response };
       show(response, label, bounds);
     } catch (error) {
-      if (this.#inFlight === controller) showProblem(error);
+      if (this.#inFlight === controller) {
+        render(failure(error.message, () => this.#find()), byId("examples-note"));
+      }
     }
   }
 }
@@ -137,9 +138,10 @@ const describeBounds = ({ least, most }) => `${formatDuration(least)} to ${forma
 
 function show({ users, searched_users: searched }, label, bounds) {
   const found = users.length === 0 ? "None" : pluralize(users.length, "example");
-  byId("examples-note").textContent =
+  const note =
     `${found} among ${pluralize(searched, "customer")} with the latest events: ${label}, ` +
     `${describeBounds(bounds)} since the last event.`;
+  render(note, byId("examples-note"));
   render(
     users.map(
       ({ user_id: user, query_time: queryTime, last_event_at: last }) => html`<li>

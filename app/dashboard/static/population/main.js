@@ -76,8 +76,17 @@ async function load(change, { isNavigation = false } = {}) {
     clearProblem();
     show();
   } catch (error) {
-    showProblem(error);
+    hide();
+    showProblem(error, { retry: () => load({}) });
   }
+}
+
+/** Hides the curves of the versions that were chosen before. */
+function hide() {
+  descriptions = [null, null];
+  byId("pictures").hidden = byId("examples").hidden = true;
+  legend.show([], []);
+  byId("legend-note").textContent = "";
 }
 
 /** Applies a change that needs no request. */
@@ -234,17 +243,22 @@ function listen() {
   });
 }
 
-async function start() {
-  showBanner();
-  showControls();
-  listen();
-  offerTakeAway({ views: VIEWS, charts, examples, lines: () => shownLines });
+async function open() {
   try {
     await versions.open();
     await load({});
   } catch (error) {
-    showProblem(error);
+    hide();
+    showProblem(error, { retry: open });
   }
+}
+
+function start() {
+  showBanner();
+  showControls();
+  listen();
+  offerTakeAway({ views: VIEWS, charts, examples, lines: () => shownLines });
+  open();
 }
 
 start();

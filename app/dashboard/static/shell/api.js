@@ -62,19 +62,20 @@ export const sendRequest = ({ path, query, body }, signal) => call(path, { query
  * @param {any} [options.body] sent as JSON
  * @param {string} [options.method] GET without a body, POST with one, unless given
  * @param {AbortSignal} [options.signal]
+ * @param {number | null} [options.usable] a status of a response that is no failure, besides success
  * @returns {Promise<any>}
  * @throws {Problem} if the request failed; an `AbortError` if `signal` was aborted
  */
-export async function call(path, { query = {}, body, method, signal } = {}) {
+export async function call(path, { query = {}, body, method, signal, usable = null } = {}) {
   const url = toUrl(path, query);
   /** @type {RequestInit} */
   const request = { signal, method: method ?? (body === undefined ? "GET" : "POST") };
   if (body !== undefined) request.body = JSON.stringify(body);
-  let outcome = await send(url, request);
+  let outcome = await send(url, request, usable);
   for (let prompts = 0; prompts < MOST_KEYS && outcome.requiredRole !== null; prompts += 1) {
     if (!(await obtainAnotherKey(outcome))) break;
     signal?.throwIfAborted();
-    outcome = await send(url, request);
+    outcome = await send(url, request, usable);
   }
   if (outcome.problem !== null) throw outcome.problem;
   return outcome.content;
@@ -91,8 +92,9 @@ async function obtainAnotherKey({ sentAt, key, requiredRole, problem }) {
 /**
  * @param {string} url
  * @param {RequestInit} request
+ * @param {number | null} usable
  */
-async function send(url, request) {
+async function send(url, request, usable) {
   const sentAt = performance.now();
   const key = heldKey();
   /** @type {Record<string, string>} */
@@ -106,16 +108,18 @@ async function send(url, request) {
     throw new Problem("the service cannot be reached; check that it runs, then try again");
   }
   const content = response.status === 204 ? {} : await response.json().catch(() => null);
-  return { sentAt, key, content, ...classify(response, content, request) };
+  return { sentAt, key, content, ...classify(response, content, { request, usable }) };
 }
 
 /**
  * `problem` is null for a usable response; `requiredRole` is the role of the key to prompt for, null
  * where no key would help.
  */
-function classify(response, content, request) {
+function classify(response, content, { request, usable }) {
   const { status } = response;
-  if (response.ok && content !== null) return { problem: null, requiredRole: null };
+  const isProblem = response.headers.get("Content-Type")?.startsWith("application/problem+json");
+  const isUsable = response.ok || (status === usable && !isProblem);
+  if (isUsable && content !== null) return { problem: null, requiredRole: null };
   const message = response.ok
     ? "the service sent something other than JSON"
     : (content?.detail ?? `the service answered with status ${status}`);
@@ -129,10 +133,15 @@ export async function listUsers(prefix, limit, signal) {
   return (await call("v1/users", { query: { limit, prefix }, signal })).users;
 }
 
-/** A user's newest stored events, oldest first. */
+/**
+ * A user's newest stored events, oldest first, and how many are stored.
+ *
+ * @returns {Promise<{events: any[], stored: number}>}
+ */
 export async function readHistory(userId, limit, signal) {
   const path = `v1/users/${encodeURIComponent(userId)}`;
-  return (await call(path, { query: { limit }, signal })).events.reverse();
+  const { events, stored_events: stored } = await call(path, { query: { limit }, signal });
+  return { events: events.reverse(), stored };
 }
 
 /** The request for the published versions. */
@@ -171,7 +180,7 @@ export class LatestRequest {
    * @param {object} options
    * @param {(request: any, signal: AbortSignal) => Promise<any>} options.send
    * @param {(response: any, request: any) => void} options.show
-   * @param {(error: Error) => void} options.fail
+   * @param {(error: Error, request: any) => void} options.fail
    * @param {number} [options.pause] milliseconds between two requests
    */
   constructor({ send, show, fail, pause = 60 }) {
@@ -213,7 +222,7 @@ export class LatestRequest {
       const response = await this.#send(request, controller.signal);
       if (this.#inFlight === controller) this.#show(response, request);
     } catch (error) {
-      if (this.#inFlight === controller) this.#fail(error);
+      if (this.#inFlight === controller) this.#fail(error, request);
     }
     if (this.#inFlight !== controller) return;
     this.#inFlight = null;

@@ -16,6 +16,17 @@ export { html, nothing, render };
  */
 export const byId = (id) => document.getElementById(id);
 
+/**
+ * Why something cannot be shown, with a button that tries again.
+ *
+ * @param {string} message
+ * @param {(() => void) | null} retry null for no button
+ */
+export const failure = (message, retry) =>
+  html`<span class="refusal">${message}</span>${
+    retry === null ? nothing : html` <button type="button" class="plain" @click=${retry}>Try again</button>`
+  }`;
+
 /** An item's title, or its id where there is none. */
 export const itemName = (title, itemId) =>
   title ? html`<span class="title">${title}</span>` : html`<code>${itemId}</code>`;

@@ -2,7 +2,7 @@
 /** What every page has: the banner, the error message, the busy state, the live region. */
 
 import { listModels, Problem } from "./api.js";
-import { byId, html, nothing, render } from "./html.js";
+import { byId, failure, html, render } from "./html.js";
 import { keyControl } from "./key.js";
 import { followTraining } from "./training_progress.js";
 
@@ -28,33 +28,65 @@ export function showVersion(version) {
  * @returns {Promise<any[]>} the published versions, newest first
  */
 export async function showServedVersion(signal) {
-  const models = await listModels(signal);
-  showVersion(models.find((model) => model.is_serving)?.version ?? "none");
-  return models;
+  try {
+    const models = await listModels(signal);
+    showVersion(models.find((model) => model.is_serving)?.version ?? "none");
+    return models;
+  } catch (error) {
+    if (error.name !== "AbortError") showVersion("unknown");
+    throw error;
+  }
 }
 
+/** The part of a page that has failed if the page as a whole has. */
+const WHOLE = "";
 /**
- * Shows an error, and that the page no longer shows what was requested. Ignores aborted requests.
+ * What has failed, by the part of the page.
+ * @type {Map<string, {message: string, retry: (() => void) | null}>}
+ */
+const problems = new Map();
+
+/**
+ * Shows an error of a part of the page beside those of other parts. Without a part, the page no longer
+ * shows what was requested. Ignores aborted requests.
  *
  * @param {Error} error
  * @param {object} [options]
+ * @param {string} [options.part] what cannot be shown, such as "Traffic"
  * @param {(() => void) | null} [options.retry] called by a button beside the error
  */
-export function showProblem(error, { retry = null } = {}) {
+export function showProblem(error, { part = WHOLE, retry = null } = {}) {
   if (error.name === "AbortError") return;
   if (!(error instanceof Problem)) console.error(error);
-  const problem = byId("problem");
-  const button = html` <button type="button" class="plain" @click=${retry}>Try again</button>`;
-  render(html`${error.message}${retry === null ? nothing : button}`, problem);
-  problem.hidden = false;
+  problems.set(part, { message: error.message, retry });
+  renderProblems();
+  if (part !== WHOLE) return;
   showStale();
   showBusy(false);
 }
 
-/** Hides the error. */
-export function clearProblem() {
-  byId("problem").hidden = true;
-  main().classList.remove("stale");
+/**
+ * Hides the error of a part, or of the page as a whole.
+ *
+ * @param {string} [part]
+ */
+export function clearProblem(part = WHOLE) {
+  problems.delete(part);
+  renderProblems();
+  if (part === WHOLE) main().classList.remove("stale");
+}
+
+function renderProblems() {
+  const lines = [...problems].map(([part, { message, retry }]) => {
+    const again = () => {
+      problems.delete(part);
+      renderProblems();
+      retry?.();
+    };
+    return html`<p>${failure(part === WHOLE ? message : `${part}: ${message}`, retry && again)}</p>`;
+  });
+  render(lines, byId("problem"));
+  byId("problem").hidden = problems.size === 0;
 }
 
 /** Fades the view: it shows the response to an earlier request. */

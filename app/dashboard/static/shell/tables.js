@@ -1,9 +1,11 @@
 // @ts-check
 /** Tables, among them those with the numbers behind a chart. */
 
+import { formatCount } from "./format.js";
 import { html, nothing, render } from "./html.js";
 
-const MOST_ROWS = 500;
+/** Rows of the numbers behind a chart. */
+export const MOST_ROWS = 500;
 
 /**
  * @typedef {object} TableContent
@@ -25,7 +27,7 @@ export function showAsTable(details, { caption, columns, rows }) {
   const shown = () => [
     scrollRegion(table({ caption, columns, rows: rows.slice(0, MOST_ROWS) }), caption),
     rows.length > MOST_ROWS
-      ? html`<p class="note">The first ${MOST_ROWS} of ${rows.length} rows.</p>`
+      ? html`<p class="note">The first ${MOST_ROWS} of ${formatCount(rows.length)} rows.</p>`
       : nothing,
   ];
   const show = () =>

@@ -82,12 +82,13 @@ export class ScoresCard {
    * Draws the scores; resolves once they are drawn.
    * @param {ComparedItem[]} items
    * @param {string} summary
+   * @param {string} why why there are no scores to draw
    */
-  show(items, summary) {
+  show(items, summary, why) {
     const drawn = items.filter(({ difference }) => difference !== null).slice(0, MOST_SCORES);
     this.drawn = drawn;
     const cut = drawn.length < items.length ? ` The first ${drawn.length} of ${items.length} items.` : "";
-    this.#render({ isEmpty: drawn.length === 0, summary, cut });
+    this.#render({ isEmpty: drawn.length === 0, why, summary, cut });
     if (drawn.length === 0) return Promise.resolve();
     const content = {
       caption: "Scores before and after",
@@ -102,13 +103,16 @@ export class ScoresCard {
     return this.#chart.draw(drawn, { content, build: drawScores, describeRow: describeScore });
   }
 
-  #render({ isEmpty = false, summary = "", cut = "" } = {}) {
+  /** Hides the chart. */
+  clear() {
+    this.#render({ isEmpty: true });
+  }
+
+  #render({ isEmpty = false, why = "", summary = "", cut = "" } = {}) {
     const template = html`
       <div class="heading-row"><h2 id="scores-heading">Scores before and after</h2><div class="take-away"></div></div>
       <p class="note">The model's score of each recommended item, for both histories.</p>
-      <p id="no-scores" class="note" ?hidden=${!isEmpty}>
-        Scores are not comparable: a side without a usable history has its items ranked by popularity.
-      </p>
+      <p id="no-scores" class="note" ?hidden=${!isEmpty}>${why}</p>
       <figure id="scores-figure" ?hidden=${isEmpty}>
         <ul class="key-of-marks">
           <li><span class="mark circle" aria-hidden="true"></span>before</li>
@@ -230,6 +234,11 @@ export class WeightsCard {
       ]),
     };
     return this.#chart.draw(drawn, { content, build: drawWeights, describeRow: describeWeight });
+  }
+
+  /** Hides the chart. */
+  clear() {
+    this.#render({ isEmpty: true });
   }
 
   #render({ isEmpty = false, why = "", summary = "" } = {}) {

@@ -15,6 +15,7 @@
  * @typedef {object} Ranking response of `POST /v1/rankings`
  * @property {RankedItem[]} items
  * @property {string | null} fallback
+ * @property {Error} [failure] why the items are missing
  *
  * @typedef {object} Model the part of `GET /v1/models/{version}` that this page reads
  * @property {string} version
@@ -55,7 +56,7 @@
  * @typedef {import("./edits.js").Side} Side
  */
 
-import { describeModel, readHistory, sendRequest } from "../shell/api.js";
+import { describeModel, Problem, readHistory, sendRequest } from "../shell/api.js";
 import { formatCount, pluralize } from "../shell/format.js";
 import { queryTimeSpan } from "../widgets/query_time.js";
 import { eventKey, isLater } from "./edits.js";
@@ -72,18 +73,24 @@ const MOST_CACHED = 40;
  * @returns {Promise<EditableHistory>}
  */
 export async function loadHistory(user, signal) {
-  const stored = (await readHistory(user, LONGEST_HISTORY, signal)).map((event) => ({
+  const history = await readHistory(user, LONGEST_HISTORY, signal);
+  const newest = history.events.map((event) => ({
     itemId: event.item_id,
     action: event.action,
     at: toUtc(event.timestamp),
   }));
-  const events = [...new Map(stored.map((event) => [eventKey(event), event])).values()];
-  const notes = [`${pluralize(events.length, "stored event")}.`];
-  if (events.length < stored.length) {
-    notes.push("Events with the same item, instant and action count once here, as in any request.");
-  }
-  if (stored.length === LONGEST_HISTORY) {
-    notes.push(`Only the newest ${formatCount(LONGEST_HISTORY)} are used, before and after the edits.`);
+  const events = [...new Map(newest.map((event) => [eventKey(event), event])).values()];
+  const notes = [
+    newest.length < history.stored
+      ? `Only the newest ${formatCount(newest.length)} of ${pluralize(history.stored, "stored event")} are used, ` +
+        "before and after the edits."
+      : `${pluralize(newest.length, "stored event")}.`,
+  ];
+  if (events.length < newest.length) {
+    notes.push(
+      "Events with the same item, instant and action count once, as in any request: " +
+        `${pluralize(events.length, "event")} remain${events.length === 1 ? "s" : ""}.`,
+    );
   }
   const span = queryTimeSpan(events.map(({ at }) => ({ at: toMilliseconds(at) })));
   return { events, titles: new Map(), span, actions: actionsOf(events), note: notes.join(" ") };
@@ -180,7 +187,8 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
     ...sweepRequests.map((request) => send(request, signal)),
   ]);
   const recommended = sweeps.flatMap((sweep) => listTopItems(sweep).map((item) => item.item_id));
-  const item_ids = [...new Set([...recommended, ...alsoRank])].sort().slice(0, MOST_RANKED);
+  // Sorted, so that equal sets are equal requests; those that need a score come first.
+  const item_ids = [...new Set([...recommended, ...alsoRank])].slice(0, MOST_RANKED).sort();
   const rankingRequests = sides.map(({ events, queryTime }) => {
     if (item_ids.length === 0) return null;
     const query_time = fromMilliseconds(queryTime);
@@ -190,7 +198,11 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
     };
   });
   const rankings = await Promise.all(
-    rankingRequests.map((request) => (request === null ? { items: [], fallback: null } : send(request, signal))),
+    rankingRequests.map((request) =>
+      request === null
+        ? { items: [], fallback: null }
+        : send(request, signal).catch(toMissingRanking),
+    ),
   );
   const [before, after] = sides.map((side, index) => ({
     ...side,
@@ -200,6 +212,16 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
   }));
   return { model, before, after };
 }
+
+/** A ranking without items: the lists are shown without scores. */
+function toMissingRanking(/** @type {Error} */ error) {
+  if (!(error instanceof Problem)) throw error;
+  return { items: [], fallback: null, failure: error };
+}
+
+/** Why scores are missing; null where they are not. */
+export const scoresFailure = (/** @type {Comparison} */ { before, after }) =>
+  before.ranking.failure ?? after.ranking.failure ?? null;
 
 /**
  * The events of one side that go into its requests: none after the query time, each event once, the
@@ -255,7 +277,7 @@ export function compareItems({ before, after }) {
  * @param {{before: Response, after: Response}} comparison
  */
 export const hasScores = ({ before, after }) =>
-  before.ranking.fallback === null && after.ranking.fallback === null;
+  [before.ranking, after.ranking].every(({ fallback, failure }) => fallback === null && !failure);
 
 /** @param {Sweep} sweep */
 const listTopItems = (sweep) => sweep.instants[0].items;

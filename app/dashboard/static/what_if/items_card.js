@@ -5,7 +5,7 @@ import { live } from "../shell/directives.js";
 import { formatCount, pluralize } from "../shell/format.js";
 import { html, itemName, nothing, render } from "../shell/html.js";
 import { describeFallback, describeWarnings } from "../widgets/warnings.js";
-import { hasScores, LONGEST_HISTORY } from "./data.js";
+import { hasScores, LONGEST_HISTORY, scoresFailure } from "./data.js";
 
 /**
  * @typedef {import("./data.js").ComparedItem} ComparedItem
@@ -48,6 +48,12 @@ export class ItemsCard {
    */
   show(comparison, items) {
     this.#shown = { comparison, items };
+    this.#render();
+  }
+
+  /** Empties the lists. */
+  clear() {
+    this.#shown = null;
     this.#render();
   }
 
@@ -118,11 +124,16 @@ function describeInputs({ sweep, events, isCut }) {
   )}`;
 }
 
-/** @param {Comparison} comparison */
-const describeScores = (comparison) =>
-  hasScores(comparison)
+/**
+ * What the scores are, or why they are not shown.
+ * @param {Comparison} comparison
+ */
+export function describeScores(comparison) {
+  if (scoresFailure(comparison) !== null) return "The scores could not be loaded.";
+  return hasScores(comparison)
     ? "All scores are of this model; an item outside a top list has a score there, but no rank."
     : "Scores are not comparable: a side without a usable history has its items ranked by popularity, a count of events.";
+}
 
 /**
  * @param {ComparedItem} item

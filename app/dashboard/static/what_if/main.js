@@ -21,11 +21,11 @@ import { QueryTimeControl } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { fillVersionSelect } from "../widgets/versions.js";
 import { ScoresCard, WeightsCard } from "./comparison_charts.js";
-import { addWeights, clearCache, compareHistories, compareItems, emptyHistory, loadHistory } from "./data.js";
+import { addWeights, clearCache, compareHistories, compareItems, emptyHistory, loadHistory, scoresFailure } from "./data.js";
 import * as edits from "./edits.js";
 import { describeActions, EditsCard } from "./edits_card.js";
 import { HistoryCard } from "./history_card.js";
-import { ItemsCard, summarize } from "./items_card.js";
+import { describeScores, ItemsCard, summarize } from "./items_card.js";
 import { offerTakeAway } from "./take_away_entries.js";
 
 /**
@@ -51,8 +51,8 @@ const LINK = new Permalink({
 let state = LINK.read();
 /** @type {any[]} */
 let models = [];
-/** The request for the published versions, which every comparison waits for. */
-let listing = Promise.resolve();
+/** The request for the published versions, which every comparison waits for; null if it has to be sent. */
+let listing = /** @type {Promise<void> | null} */ (null);
 let history = emptyHistory(null);
 /** The responses on display; null until the first for this history. */
 let comparison = /** @type {Comparison | null} */ (null);
@@ -83,9 +83,16 @@ const queryTime = new QueryTimeControl((/** @type {number} */ at) =>
 );
 const picker = new UserPicker({
   choose: (/** @type {string} */ user) => open({ user, history: "stored" }),
-  fail: showProblem,
 });
-const requests = new LatestRequest({ send: compareHistories, show: showComparison, fail: showProblem });
+const requests = new LatestRequest({
+  send: compareHistories,
+  show: showComparison,
+  fail: (error) => {
+    clearComparison();
+    showHistory();
+    showProblem(error, { retry: update });
+  },
+});
 
 /**
  * Replaces the edits, and requests what follows from them.
@@ -162,6 +169,9 @@ function update() {
 function showComparison(received) {
   clearProblem();
   comparison = received;
+  const failure = scoresFailure(received);
+  if (failure === null) clearProblem("Scores");
+  else showProblem(failure, { part: "Scores", retry: update });
   for (const { sweep, ranking } of [comparison.before, comparison.after]) {
     for (const item of [...ranking.items, ...sweep.events]) history.titles.set(item.item_id, item.title);
   }
@@ -173,10 +183,19 @@ function showComparison(received) {
   showControls();
   itemsCard.show(comparison, items);
   Promise.all([
-    scoresCard.show(items, summary),
+    scoresCard.show(items, summary, describeScores(received)),
     weightsCard.show(shown, history.titles, isAttending),
   ]).then(() => showBusy(!requests.isIdle), showProblem);
   announce(summary);
+}
+
+/** Empties the cards that show a comparison: it is one of another history, version or edit. */
+function clearComparison() {
+  comparison = null;
+  clearProblem("Scores");
+  itemsCard.clear();
+  scoresCard.clear();
+  weightsCard.clear();
 }
 
 /** Shows the events and the edits with their weights; returns the rows. */
@@ -199,28 +218,32 @@ async function open(/** @type {object} */ changes, { isNavigation = true } = {})
   opening = new AbortController();
   const { signal } = opening;
   requests.cancel();
-  comparison = null;
+  clearComparison();
   lastEdited = null;
   showStale();
   showBusy(true);
-  state = { ...state, query_time: null, edits: [], ...changes };
+  const next = { ...state, query_time: null, edits: [], ...changes };
+  state = { ...next, edits: [] };
+  history = { ...emptyHistory(null), note: "" };
   picker.select(isStored() ? state.user : null);
   showControls();
+  showHistory();
   try {
-    history = isStored() ? await loadHistory(state.user, signal) : emptyHistory(trainedUntil());
-    await listing;
+    const [stored] = await Promise.all([isStored() ? loadHistory(state.user, signal) : null, listModels()]);
+    if (signal.aborted) return;
+    history = stored ?? emptyHistory(trainedUntil());
   } catch (error) {
-    showProblem(error);
+    if (!signal.aborted) showProblem(error, { retry: () => open(next, { isNavigation }) });
     return;
   }
-  if (signal.aborted) return;
+  state.edits = next.edits;
   state.query_time ??= history.span.start;
   LINK.save(state, { isNavigation });
   historyCard.begin();
   editsCard.begin(history.actions);
   queryTime.setSpan(history.span);
   queryTime.show(endTime());
-  fillVersionSelect(versionSelect(), models, state.model_version);
+  fillVersions();
   update();
 }
 
@@ -298,39 +321,47 @@ function listen() {
     else {
       state = linked;
       lastEdited = null;
-      fillVersionSelect(versionSelect(), models, state.model_version);
+      fillVersions();
       queryTime.show(endTime());
       update();
     }
   });
 }
 
-async function listModels() {
-  models = await showServedVersion();
-  fillVersionSelect(versionSelect(), models, state.model_version);
+/** Lists the versions; one that is not published is none of them, so that each can be chosen. */
+function fillVersions() {
+  const { model_version: linked } = state;
+  if (fillVersionSelect(versionSelect(), models, linked) !== linked && linked !== null) versionSelect().value = "";
 }
+
+function listModels() {
+  const list = async () => {
+    models = await showServedVersion();
+    fillVersions();
+  };
+  listing ??= list().catch((error) => {
+    listing = null;
+    throw error;
+  });
+  return listing;
+}
+
+/** Lists the users; null if that fails. */
+const listUsers = () => picker.open(listUsers);
 
 async function start() {
   showBanner();
   showControls();
   listen();
-  listing = listModels();
-  listing.catch(showProblem);
+  // Not one after the other; `open` shows why it failed.
+  listModels().catch(() => {});
   const isLinked = state.user !== null || state.history === "empty";
-  if (state.history === "empty") await listing.catch(() => {});
-  const opened = isLinked ? open(state, { isNavigation: false }) : null;
-  try {
-    const users = await picker.open();
-    picker.select(state.history === "stored" ? state.user : null);
-    if (opened) return;
-    if (users.length > 0) open({ user: users[0].user_id }, { isNavigation: false });
-    else {
-      await listing;
-      open({ history: "empty" }, { isNavigation: false });
-    }
-  } catch (error) {
-    showProblem(error);
-  }
+  if (isLinked) open(state, { isNavigation: false });
+  const users = await listUsers();
+  picker.select(state.history === "stored" ? state.user : null);
+  if (isLinked) return;
+  const first = users?.[0] ? { user: users[0].user_id } : { history: "empty" };
+  open(first, { isNavigation: false });
 }
 
 start();

@@ -3,7 +3,7 @@
 
 import { LatestRequest } from "../shell/api.js";
 import { html, render } from "../shell/html.js";
-import { announce, showProblem } from "../shell/page.js";
+import { announce, clearProblem, showProblem } from "../shell/page.js";
 
 /**
  * @template Option
@@ -37,9 +37,8 @@ export class Combobox {
    * @param {Source<Option>} source
    * @param {object} options
    * @param {(option: Option) => void} options.choose called with the option that is taken
-   * @param {(error: Error) => void} [options.fail] called if nothing can be found
    */
-  constructor(input, source, { choose, fail = showProblem }) {
+  constructor(input, source, { choose }) {
     this.#source = source;
     this.#input = input;
     this.#choose = choose;
@@ -50,11 +49,11 @@ export class Combobox {
     this.#list.hidden = true;
     this.#latest = new LatestRequest({
       send: source.find,
-      show: (options) => this.#show(options),
-      fail: (error) => {
-        this.#close();
-        fail(error);
+      show: (options) => {
+        clearProblem(source.label);
+        this.#show(options);
       },
+      fail: (error) => this.#fail(error),
       pause: 120,
     });
     const frame = document.createElement("div");
@@ -136,6 +135,16 @@ export class Combobox {
     this.#render();
     announce(describe(options));
     if (this.#takesFirst && options.length > 0) this.#take(0);
+  }
+
+  /** Shows that the search failed, with a button that searches again. */
+  #fail(error) {
+    this.#close();
+    const retry = () => {
+      this.#input.focus();
+      this.#latest.request(this.#input.value.trim());
+    };
+    showProblem(error, { part: this.#source.label, retry });
   }
 
   #render() {

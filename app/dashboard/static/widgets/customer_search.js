@@ -7,6 +7,12 @@ import { html } from "../shell/html.js";
 import { Combobox } from "./combobox.js";
 
 const OFFERED = 50;
+/** The service counts no more events of a user in a list. */
+const MOST_COUNTED = 1000;
+
+/** How many events a listed user has, such as "26 events". */
+export const formatEventCount = (events) =>
+  `${pluralize(events, "event")}${events === MOST_COUNTED ? " or more" : ""}`;
 
 /** @typedef {{user_id: string, events?: number, last_event_at?: string}} Option */
 
@@ -26,7 +32,7 @@ const CUSTOMERS = {
     html`<span class="id">${userId}</span><span class="note">${
       events === undefined || last === undefined
         ? "not among the stored customers"
-        : `${pluralize(events, "event")}${events === 1000 ? " or more" : ""} to ${formatDay(Date.parse(last))}`
+        : `${formatEventCount(events)} to ${formatDay(Date.parse(last))}`
     }</span>`,
   describe: (options) => pluralize(options.length, "customer"),
 };
@@ -37,9 +43,8 @@ export class CustomerSearch extends Combobox {
    * @param {any} input a text field with an id, labelled by an element outside it
    * @param {object} options
    * @param {(userId: string) => void} options.choose
-   * @param {(error: Error) => void} [options.fail] called if customers cannot be listed
    */
-  constructor(input, { choose, fail }) {
-    super(input, CUSTOMERS, { choose: ({ user_id: userId }) => choose(userId), fail });
+  constructor(input, { choose }) {
+    super(input, CUSTOMERS, { choose: ({ user_id: userId }) => choose(userId) });
   }
 }

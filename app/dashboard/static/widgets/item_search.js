@@ -39,9 +39,8 @@ export class ItemSearch extends Combobox {
    * @param {(item: {item_id: string, title: string | null, categories: string[]}) => void}
    *   options.choose called with an item of `GET /v1/items`; for an id that was typed with
    *   `item_id` and no title, whether or not the item exists
-   * @param {(error: Error) => void} [options.fail] called if items cannot be listed
    */
-  constructor(input, { choose, fail }) {
-    super(input, ITEMS, { choose: ({ isTyped: _, ...item }) => choose(item), fail });
+  constructor(input, { choose }) {
+    super(input, ITEMS, { choose: ({ isTyped: _, ...item }) => choose(item) });
   }
 }

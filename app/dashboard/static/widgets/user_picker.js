@@ -2,8 +2,9 @@
 /** The list of users, filtered by a prefix of their ids. */
 
 import { LatestRequest, listUsers } from "../shell/api.js";
-import { formatDay, pluralize } from "../shell/format.js";
-import { byId, html, nothing, render } from "../shell/html.js";
+import { formatDay } from "../shell/format.js";
+import { formatEventCount } from "./customer_search.js";
+import { byId, failure, html, nothing, render } from "../shell/html.js";
 
 const SHOWN = 50;
 
@@ -18,15 +19,14 @@ export class UserPicker {
   /**
    * @param {object} options
    * @param {(userId: string) => void} options.choose called when the user is clicked
-   * @param {(error: Error) => void} options.fail called if users cannot be listed
    */
-  constructor({ choose, fail }) {
+  constructor({ choose }) {
     this.#choose = choose;
     const search = byId("user-search");
     const latest = new LatestRequest({
       send: (prefix, signal) => listUsers(prefix, SHOWN, signal),
       show: (users) => this.#show(users),
-      fail,
+      fail: (error) => this.#fail(error, () => latest.request(search.value)),
       pause: 120,
     });
     search.addEventListener("input", () => latest.request(search.value));
@@ -36,11 +36,21 @@ export class UserPicker {
     });
   }
 
-  /** Lists the first users and returns them. */
-  async open() {
-    const users = await listUsers("", SHOWN);
-    this.#show(users);
-    return users;
+  /**
+   * Lists the first users and returns them; null if that fails, which the note then says.
+   *
+   * @param {() => void} retry called by a button of the note
+   * @returns {Promise<any[] | null>}
+   */
+  async open(retry) {
+    try {
+      const users = await listUsers("", SHOWN);
+      this.#show(users);
+      return users;
+    } catch (error) {
+      this.#fail(error, retry);
+      return null;
+    }
   }
 
   /** Marks a user as the chosen one; null for none. */
@@ -52,12 +62,22 @@ export class UserPicker {
   #show(users) {
     this.#users = users;
     this.#render();
-    this.#note.textContent =
+    const note =
       users.length === 0
-        ? "No customer's id starts with this."
+        ? byId("user-search").value === ""
+          ? "No customer has events yet; send some to /v1/events."
+          : "No customer's id starts with this."
         : users.length === SHOWN
           ? `The first ${SHOWN}; type to narrow down.`
           : "";
+    render(note, this.#note);
+  }
+
+  /** Shows why there is no list. */
+  #fail(error, retry) {
+    this.#users = [];
+    this.#render();
+    render(failure(error.message, retry), this.#note);
   }
 
   #render() {
@@ -68,7 +88,7 @@ export class UserPicker {
   }
 
   #button({ user_id: userId, events, last_event_at: last }) {
-    const note = `${pluralize(events, "event")} to ${formatDay(Date.parse(last))}`;
+    const note = `${formatEventCount(events)} to ${formatDay(Date.parse(last))}`;
     return html`<button type="button" value=${userId}
         aria-current=${userId === this.#chosen ? "true" : nothing}
         @click=${() => this.#choose(userId)}>

@@ -24,6 +24,23 @@ export function fillVersionSelect(select, models, chosen, first = nothing) {
   return select.value || null;
 }
 
+/**
+ * Which versions of a link are not shown, because they are not published or cannot be read.
+ *
+ * @param {any[]} models
+ * @param {{version: string | null, compare?: string | null}} linked
+ * @returns {string} empty if all are shown
+ */
+export function describeMissing(models, { version, compare = null }) {
+  const isMissing = (name) =>
+    name !== null && !models.some((model) => model.refused === null && model.version === name);
+  const say = (name, instead) => `Version ${name} is not published, or cannot be read; ${instead}.`;
+  return [
+    ...(isMissing(version) ? [say(version, "another one is shown")] : []),
+    ...(isMissing(compare) ? [say(compare, "none is compared")] : []),
+  ].join(" ");
+}
+
 /** A version with its roles in service, such as "20260101 (current)". */
 export function versionLabel(model) {
   const roles = [
@@ -36,10 +53,11 @@ export function versionLabel(model) {
 
 /** @typedef {{version: string | null, compare: string | null}} Pair */
 
-/** The selects `#version` and `#compare`, and the descriptions of the versions chosen in them. */
+/** The selects `#version` and `#compare`, the note `#version-note` below them, and the descriptions of the versions chosen in them. */
 export class VersionPair {
   #version = byId("version");
   #compare = byId("compare");
+  #note = byId("version-note");
   /** @type {any[]} */
   #models = [];
   /** Promises of descriptions, by version. */
@@ -74,6 +92,8 @@ export class VersionPair {
     fillVersionSelect(this.#compare, others, compare, html`<option value="">none</option>`);
     const options = /** @type {HTMLOptionElement[]} */ ([...this.#compare.options]);
     this.#compare.value = options.some((option) => option.value === compare) ? compare : "";
+    this.#note.textContent = describeMissing(this.#models, { version, compare });
+    this.#note.hidden = this.#note.textContent === "";
     return this.#chosen;
   }
 
