@@ -46,8 +46,8 @@ function mixColors(stops) {
   });
 }
 
-/** Colours of actions. Neither orange, which is the point in time everywhere, nor the red beside it. */
-const ACTION_SERIES = [1, 4, 3, 5, 6, 8];
+/** Colours of actions. Neither brown nor red, which are near the orange of the point in time. */
+const ACTION_SERIES = [1, 2, 3, 5, 6, 8];
 /** Frequent actions, in the order of the styles; the others have what their name gives. */
 const KNOWN_ACTIONS = ["purchase", "cancel", "view", "cart", "click", "other actions"];
 /** Hatchings. Six colours and seven hatchings share no divisor: there are 42 styles. */
