@@ -150,7 +150,7 @@ def test_bad_panels_come_forward_and_the_verdict_links_them(
         ("models/changes", "Newest change", "#card-change"),
     ],
 )
-def test_an_endpoint_that_fails_needs_attention_until_it_responds(
+def test_a_failing_endpoint_needs_attention_until_it_responds(
     quiet: Dashboard, path: str, name: str, card: str
 ) -> None:
     page = quiet.page
