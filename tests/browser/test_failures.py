@@ -1,11 +1,12 @@
 """An endpoint that fails: the page says so, keeps the rest, and requests it again."""
 
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
-from app.dashboard.pages import render_pages
+from app.dashboard import pages
 from tests.browser.dashboard import Dashboard
 from tests.browser.failing import (
     BACKGROUND,
@@ -19,8 +20,9 @@ from tests.browser.failing import (
     wait_until_idle,
 )
 from tests.browser.odd_models import OddVersions
-from tests.browser.test_pages import STATIC
 
+FOLDER = Path(pages.__file__).parent
+"""Of the dashboard's templates."""
 CASES = [
     pytest.param(
         view,
@@ -34,7 +36,7 @@ CASES = [
 
 
 def test_every_page_is_in_the_table() -> None:
-    assert {view.page for view in VIEWS} == {name for name, _ in render_pages(STATIC.parent)}
+    assert {view.page for view in VIEWS} == {name for name, _ in pages.render_pages(FOLDER)}
 
 
 @pytest.mark.parametrize(("view", "endpoint"), CASES)

@@ -56,6 +56,7 @@ def test_from_an_unpublished_version_each_can_be_chosen(odd_dashboard: Dashboard
     fragment = link(user=odd_models.USER, model_version=UNPUBLISHED)
     page.goto(f"{odd_dashboard.service}/dashboard/what_if.html{fragment}")
     expect(page.locator("#problem")).to_contain_text(UNPUBLISHED)
+    expect(page.locator("#version")).to_have_value("")
     served = str(page.locator("#version option").first.get_attribute("value"))
     page.select_option("#version", served)
     odd_dashboard.settle()
