@@ -75,7 +75,7 @@ PAGES: dict[str, tuple[Card, ...]] = {
         Card(
             "#challenger",
             "Is the challenger better?",
-            ("difference", "model, time withheld"),
+            ("difference", "model, ignoring elapsed time"),
             expect_challenger,
         ),
         Card("#latest", "What happened lately?", ("actor", "reason"), expect_changes),
@@ -123,7 +123,9 @@ PAGES: dict[str, tuple[Card, ...]] = {
     "models.html": (
         Card("#serving-card", "Active versions", ("current", "rollback"), expect_roles),
         Card("#versions-card", "Versions", ("trained_at", "questions"), expect_versions),
-        Card("#metrics-figure", "Test metrics", ("Withheld", "ndcg@10"), expect_metrics),
+        Card(
+            "#metrics-figure", "Test metrics", ("Ignoring elapsed time", "ndcg@10"), expect_metrics
+        ),
         Card("#training-figure", "Training curves", ("loss", "epoch"), expect_epochs),
         Card("#windows-figure", "Data windows", ("when (UTC)",), expect_windows),
         Card("#comparison-card", "Champion against challenger", ("own test",), expect_comparison),

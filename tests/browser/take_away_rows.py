@@ -16,7 +16,11 @@ def join_categories(item: Row) -> Row:
 
 def find_metrics(metrics: dict[str, float], name: str) -> list[Row]:
     """The rows of one test metric: the model's own, then those of the references in their order."""
-    rankings = {"": "model", "_live": "model, live popularity", "_withheld": "model, time withheld"}
+    rankings = {
+        "": "model",
+        "_live": "model, live popularity",
+        "_withheld": "model, ignoring elapsed time",
+    }
     own = [
         {"metric": name, "ranking": ranking, "value": metrics[name + suffix]}
         for suffix, ranking in rankings.items()
@@ -236,7 +240,7 @@ def compare_in_run(runs: list[Row], one: str, other: str) -> list[Row]:
                 for version, role in zip((one, other), roles, strict=True)
             },
         )
-        for suffix, ranking in (("", "model"), ("_withheld", "model, time withheld"))
+        for suffix, ranking in (("", "model"), ("_withheld", "model, ignoring elapsed time"))
         for metric in run["metrics"][roles[0] + suffix]
         if metric != "questions"
     ]

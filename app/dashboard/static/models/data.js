@@ -227,7 +227,7 @@ export const toMetricRows = (metrics) =>
     const rankings = /** @type {[string, number | null][]} */ ([
       ["model", given],
       ["model, live popularity", live],
-      ["model, time withheld", withheld],
+      ["model, ignoring elapsed time", withheld],
       ...references.map(([reference, value]) => [referenceName(reference), value]),
     ]);
     return rankings.flatMap(([ranking, value]) => (value === null ? [] : [{ metric, ranking, value }]));
@@ -293,7 +293,7 @@ export function compareRankers({ run_id: id, candidate, metrics: rankers }, vers
             {
               test: `run ${id}`,
               metric,
-              ranking: suffix === "" ? "model" : "model, time withheld",
+              ranking: suffix === "" ? "model" : "model, ignoring elapsed time",
               mine: value,
               theirs: metrics[theirs + suffix][metric],
             },
