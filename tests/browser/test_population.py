@@ -218,7 +218,8 @@ def test_a_second_version_is_dashed_without_bands(shop_dashboard: Dashboard) -> 
             for trace in shop_dashboard.traces(f"{view}-plot")
             if trace["mode"] == "lines+markers" and trace["line"]["dash"] == "dash"
         }
-        assert_drawn(dashed[ALL], points(shop_dashboard, others[0], view, ""))
+        name = f"{ALL}, {others[0]}"
+        assert_drawn(dashed[name], points(shop_dashboard, others[0], view, ""))
     assert len(bands(shop_dashboard)) == without
     expect(shop_dashboard.page.locator("#band-note")).to_contain_text("other version is dashed")
 
