@@ -35,6 +35,19 @@ export const LINK = new Permalink({
   open: list([]),
 });
 
+/** What a state of another history does not keep. */
+export const OTHER_HISTORY = {
+  user: null,
+  history: null,
+  compare_time: null,
+  from: null,
+  until: null,
+  axis_from: null,
+  axis_until: null,
+  pin: null,
+  open: [],
+};
+
 /** Whether two states have the same history. */
 export const isSameHistory = (one, other) =>
   one.user === other.user && JSON.stringify(one.history) === JSON.stringify(other.history);

@@ -1,7 +1,7 @@
 // @ts-check
 /** The Customers page: its state, its requests, and the cards that show them on one time axis. */
 
-import { LatestRequest, listModels, listUsers } from "../shell/api.js";
+import { LatestRequest, listModels } from "../shell/api.js";
 import { formatInstant, pluralize, SECOND } from "../shell/format.js";
 import { byId } from "../shell/html.js";
 import {
@@ -20,9 +20,11 @@ import {
   leaveOutBaskets,
   LINK,
   loadSwaps,
+  OTHER_HISTORY,
   requestSweep,
   userLabel,
 } from "./data.js";
+import { chooseCustomer } from "./first_customer.js";
 import { listenToKeys } from "./keys.js";
 import { Linked } from "./linked.js";
 import { showComparisons, showOptions } from "./options.js";
@@ -36,23 +38,6 @@ import { offerTakeAway } from "./take_away_entries.js";
 import { findAxis, findWhole, isShortest, loadSpan, moveInto, sweepInstants, zoom } from "./time_axis.js";
 import { buildView } from "./view.js";
 import { WhyCard } from "./why_card.js";
-
-/** Of these customers the page opens one where its address names none; of at most so many events. */
-const LISTED = 100;
-const MOST_EVENTS = 200;
-
-/** What a state of another history does not keep. */
-const OTHER_HISTORY = {
-  user: null,
-  history: null,
-  compare_time: null,
-  from: null,
-  until: null,
-  axis_from: null,
-  axis_until: null,
-  pin: null,
-  open: [],
-};
 
 /** Milliseconds the query time rests before the link and the reasons follow. */
 const REST = 200;
@@ -198,8 +183,12 @@ function receive(answer, { instants, isFirst = false }) {
   showAll();
   measureOnce("kairos-first-view");
   player.enable(!isFirst);
-  if (isFirst) sweeps.request({ state, instants: listInstants() });
-  else settle();
+  if (isFirst) {
+    sweeps.request({ state, instants: listInstants() });
+    return;
+  }
+  measureOnce("kairos-sweep-drawn");
+  settle();
 }
 
 function remember(one) {
@@ -412,14 +401,13 @@ function openState() {
   else openAny();
 }
 
-/** Opens a customer with a long history that one screen can hold, so that there is something to see. */
+/** Opens some customer, so that there is something to see. */
 async function openAny() {
   try {
     showAll();
-    const users = await listUsers("", LISTED);
-    if (users.length > 0) {
-      const chosen = users.reduce((best, user) => (isLonger(user, best) ? user : best));
-      open({ user: chosen.user_id }, { isNavigation: false });
+    const user = await chooseCustomer();
+    if (user !== null) {
+      open({ user }, { isNavigation: false });
       return;
     }
     byId("facts").textContent =
@@ -428,12 +416,6 @@ async function openAny() {
   } catch (error) {
     fail(error);
   }
-}
-
-/** Whether a customer has more events than another, up to a number, or fewer beyond it. */
-function isLonger({ events: one }, { events: other }) {
-  if (one > MOST_EVENTS || other > MOST_EVENTS) return one < other;
-  return one > other;
 }
 
 /** Records the time since navigation, for the benchmark of the first view. */
