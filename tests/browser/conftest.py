@@ -16,7 +16,7 @@ from tests.browser import shop as demo_shop
 from tests.browser.dashboard import Dashboard
 from tests.processes import Server, eventually, processes
 
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 900
 """For one test: the first that uses the shop waits for its models to be trained."""
 
 _BROWSERS = ("chromium-headless-shell", "chromium", "/usr/bin/chromium")

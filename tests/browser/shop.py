@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 CUSTOMER = "12347"
 """One of the customers, with some two hundred events."""
 SHARE = 20
-PATIENCE_SECONDS = 110
+PATIENCE_SECONDS = 300
 
 _RECIPE = """
 profile_histories = 200
