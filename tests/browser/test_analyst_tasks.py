@@ -139,7 +139,7 @@ def test_which_purchase_matters_most(at_customer: Analyst) -> None:
     summary = at_customer.read(at_customer.page.locator("#baskets-summary"))
     assert f"{100 * sum(weights[most]):.1f} % of its attention" in summary
     assert at_customer.actions == 0
-    button = at_customer.page.get_by_role("button", name="Test by leaving out each basket")
+    button = at_customer.page.get_by_role("button", name="Test by leaving out baskets")
     at_customer.click(button)
     item_id = at_customer.dashboard.top_items[0]
     tested = {"explain": "occlusion", "occlusion_unit": "basket", "explain_item_id": item_id}

@@ -213,7 +213,7 @@ def test_an_item_is_tested_by_leaving_out_each_basket(shop_dashboard: Dashboard)
     }
     left_out = shop_dashboard.api("/v1/recommendations", body)["attention"]["left_out"]
     largest = sorted(left_out, key=lambda one: -abs(one["occlusion"]))[:6]
-    shop_dashboard.page.get_by_role("button", name="Test by leaving out each basket").click()
+    shop_dashboard.page.get_by_role("button", name="Test by leaving out baskets").click()
     rows = shop_dashboard.page.locator(".effects tr")
     expect(rows).to_have_count(len(largest))
     values = shop_dashboard.page.locator(".effects td.number").all_inner_texts()
@@ -359,7 +359,7 @@ def test_a_link_restores_what_was_shown(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT, view=VIEW)
     dashboard.page.locator("#options summary").click()
     dashboard.page.locator("#n").select_option("5")
-    dashboard.by_label("only items not bought before").check()
+    dashboard.by_label("only items not in the history").check()
     dashboard.by_label("ignore elapsed time").check()
     dashboard.settle()
     items, shares = dashboard.top_items, dashboard.shares
@@ -468,3 +468,16 @@ def test_old_links_to_a_customer_lead_to_the_page(dashboard: Dashboard, first: s
     dashboard.page.wait_for_url("**/customers.html#*")
     expect(dashboard.page.locator("#user-name")).to_have_text(world.REGULAR)
     dashboard.settle()
+
+
+def test_the_tabs_keep_the_customer_and_the_time(dashboard: Dashboard) -> None:
+    dashboard.open(REGULAR_AT, view=VIEW)
+    dashboard.page.get_by_role("link", name="What if", exact=True).click()
+    dashboard.settle()
+    expect(dashboard.page.locator("h2", has_text="the history of")).to_contain_text(world.REGULAR)
+    query = dashboard.page.url.partition("#")[2]
+    assert f"user={world.REGULAR}&query_time=2025-03-01T12%3A00%3A00.000Z" in query
+    dashboard.page.get_by_role("link", name="Over time").click()
+    dashboard.settle()
+    expect(dashboard.page.locator("#user-name")).to_have_text(world.REGULAR)
+    assert now(dashboard) == "2025-03-01T12:00Z"

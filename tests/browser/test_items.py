@@ -92,7 +92,7 @@ def test_the_similar_items_are_those_of_the_api(popular_item: Dashboard) -> None
 def test_another_version_has_other_similar_items(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR)
     (_, _, oldest) = shop_dashboard.api("/v1/models")["models"]
-    shop_dashboard.page.get_by_label("Model", exact=True).select_option(oldest["version"])
+    shop_dashboard.page.get_by_label("Version", exact=True).select_option(oldest["version"])
     shop_dashboard.settle()
     response = shop_dashboard.api(
         f"/v1/items/{POPULAR}/similar?n=10&model_version={oldest['version']}"
@@ -207,7 +207,7 @@ def test_a_link_restores_the_page(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR)
     page = shop_dashboard.page
     (_, _, oldest) = shop_dashboard.api("/v1/models")["models"]
-    page.get_by_label("Model", exact=True).select_option(oldest["version"])
+    page.get_by_label("Version", exact=True).select_option(oldest["version"])
     page.get_by_label("month", exact=True).check(force=True)
     page.get_by_label("Items shown").select_option("1000")
     shop_dashboard.settle()
@@ -226,7 +226,7 @@ def test_a_link_restores_the_page(shop_dashboard: Dashboard) -> None:
         trace["y"] for trace in bars
     ]
     expect(page.locator("#item-heading")).to_have_text(heading)
-    expect(page.get_by_label("Model", exact=True)).to_have_value(oldest["version"])
+    expect(page.get_by_label("Version", exact=True)).to_have_value(oldest["version"])
     expect(page.locator("#categories").get_by_label("Bags")).not_to_be_checked()
 
 

@@ -52,7 +52,7 @@ def test_a_link_restores_every_edit(shop_dashboard: Dashboard) -> None:
     assert edit_log(shop_dashboard).all_inner_texts() == edits
     assert shop_dashboard.traces("scores")[2]["x"] == scores
     expect(shop_dashboard.page.locator("#n")).to_have_value("5")
-    expect(shop_dashboard.page.get_by_label("exclude seen items")).not_to_be_checked()
+    expect(shop_dashboard.page.get_by_label("only items not in the history")).not_to_be_checked()
     assert shop_dashboard.page.url == link
 
 
@@ -142,10 +142,10 @@ def test_an_added_item_leaves_the_list_unless_seen_ones_stay(
     best = recommended(shop_dashboard, stored(shop_dashboard))["items"][0]
     add_event(shop_dashboard, best["title"], "2011-11-30T08:15:00")
     row = shop_dashboard.page.locator(f'#compared-items [data-item="{best["item_id"]}"]')
-    expect(row.locator(".moved")).to_contain_text("left: seen now")
-    shop_dashboard.page.get_by_label("exclude seen items").uncheck()
+    expect(row.locator(".moved")).to_contain_text("left: in the history now")
+    shop_dashboard.page.get_by_label("only items not in the history").uncheck()
     shop_dashboard.settle()
-    expect(row.locator(".moved")).not_to_contain_text("seen now")
+    expect(row.locator(".moved")).not_to_contain_text("in the history now")
 
 
 def test_an_event_after_the_query_time_is_marked_unread(shop_dashboard: Dashboard) -> None:

@@ -164,7 +164,7 @@ export class BasketsCard {
     if (!sweep.hasWeights) {
       summary.textContent =
         sweep.events.length === 0
-          ? "No event before this point in time, so there is nothing to look at."
+          ? "The model reads no event before this point in time, so there is nothing to look at."
           : "This model has no attention: there are no weights to show.";
       return;
     }
@@ -276,7 +276,7 @@ export class BasketsCard {
       : this.#averaged();
     const at = sweep.instants[until];
     const { weight, lift } = sweep.meanOver(from, until, row);
-    if (at < row.at) lines.push(`not yet bought on ${formatLongDay(at)}`);
+    if (at < row.at) lines.push(`not yet chosen on ${formatLongDay(at)}`);
     else if (lift === 0) lines.push(`not read on ${formatLongDay(at)}`);
     else {
       lines.push(

@@ -105,5 +105,6 @@ const toSubject = ({ user, history, model_version }) => ({
 /** When other versions began to serve; none where the caller may not see them. */
 export async function loadSwaps(signal) {
   const { changes } = await call("v1/models/changes", { query: { limit: 1000 }, signal });
-  return changes;
+  // A change of traffic names the version that goes on serving.
+  return changes.filter(({ change, version }) => change !== "traffic" && version);
 }

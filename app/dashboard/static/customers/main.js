@@ -7,11 +7,13 @@ import { byId } from "../shell/html.js";
 import {
   announce,
   clearProblem,
+  leadTab,
   showBanner,
   showBusy,
   showProblem,
   showVersion,
 } from "../shell/page.js";
+import { customerValues } from "../shell/permalink.js";
 import { CustomerSearch } from "../widgets/customer_search.js";
 import { BasketsCard } from "./baskets_card.js";
 import {
@@ -443,6 +445,7 @@ function listen() {
 
 async function start() {
   showBanner();
+  leadTab("what_if.html", () => customerValues(state));
   listen();
   offerTakeAway({
     shown: () => (sweep === null ? null : { state, instants: sweep.instants }),
@@ -459,9 +462,7 @@ async function loadModels() {
     models = await listModels();
     if (sweep === null) showVersion(models.find((model) => model.is_serving)?.version ?? "none");
     showControls();
-    swaps = (await loadSwaps())
-      .filter(({ version }) => version)
-      .map(({ at, version }) => ({ at: Date.parse(at), version }));
+    swaps = (await loadSwaps()).map(({ at, version }) => ({ at: Date.parse(at), version }));
     clearProblem(VERSIONS);
   } catch (error) {
     showProblem(error, { part: VERSIONS, retry: loadModels });

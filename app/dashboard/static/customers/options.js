@@ -25,10 +25,10 @@ export function showOptions(state, { models, change }) {
             ${counts.map((n) => html`<option value=${n} ?selected=${n === state.n}>${n}</option>`)}
           </select></label>
         <label><input id="exclude-seen" type="checkbox" .checked=${state.exclude_seen}
-          @change=${(event) => change({ exclude_seen: event.target.checked })}> only items not bought before</label>
+          @change=${(event) => change({ exclude_seen: event.target.checked })}> only items not in the history</label>
         <label><input id="withheld" type="checkbox" .checked=${state.query_time_withheld}
           @change=${(event) => change({ query_time_withheld: event.target.checked })}> ignore elapsed time</label>
-        <label class="row">Model
+        <label class="row">Version
           <select id="version" @change=${(event) => change({ model_version: event.target.value || null })}>
             <option value="" ?selected=${state.model_version === null}>the one that serves</option>
             ${readable.map(

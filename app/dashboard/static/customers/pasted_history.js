@@ -210,7 +210,7 @@ function parseSettings(body) {
   const settings = {};
   const at = parseInstant(body.query_time);
   if (!Number.isNaN(at)) settings.query_time = at;
-  if (Number.isInteger(body.n) && body.n >= 1 && body.n <= 500) settings.n = body.n;
+  if (Number.isInteger(body.n) && body.n >= 1 && body.n <= 100) settings.n = body.n;
   for (const name of ["exclude_seen", "query_time_withheld"]) {
     if (typeof body[name] === "boolean") settings[name] = body[name];
   }

@@ -44,7 +44,7 @@ export function offerTakeAway({ shown, cards }) {
   offer("ranking", "items", {
     title: "Recommended",
     rows: () => cards.ranking.table(),
-    requests: listRequests("attention"),
+    requests: rankingRequests,
   });
   offer("why", "reasons", {
     title: "Why",
@@ -74,3 +74,11 @@ const sweepRequests = ({ state, instants }) => [{ path: "v1/attention", body: to
 const listRequests =
   (explain) =>
   ({ state }) => [{ path: "v1/recommendations", body: { ...toBody(state), explain } }];
+
+/** The request for the list, and that for the list it is compared with. */
+const rankingRequests = (page) => {
+  const { compare_version: version, compare_time: at } = page.state;
+  const list = listRequests("attention");
+  if (version !== null) return [...list(page), ...list({ state: { ...page.state, model_version: version } })];
+  return at === null ? list(page) : [...list(page), ...list({ state: { ...page.state, query_time: at } })];
+};

@@ -21,6 +21,7 @@ const NUMBERS = { wide: 104, narrow: 52 };
  * @property {Set<number>} open the instants of open baskets
  * @property {number} n the number of ranks
  * @property {string | null} user null for a pasted history
+ * @property {boolean} excludeSeen whether items of the history are left out of the list
  * @property {{at: number, version: string}[]} swaps
  * @property {(itemId: string) => string} nameOf
  * @property {number | null} storedEvents of the user; null for a pasted history
@@ -58,6 +59,7 @@ export function buildView(state, { sweep, otherSweep, span, swaps, nameOf }) {
     open: new Set(state.open.map((text) => Date.parse(text))),
     n: state.n,
     user: state.history === null ? state.user : null,
+    excludeSeen: state.exclude_seen,
     swaps,
     nameOf,
     storedEvents: span?.events ?? null,

@@ -3,6 +3,7 @@
 
 import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, failure, html, itemLink, itemName, nothing, render } from "../shell/html.js";
+import { customerValues } from "../shell/permalink.js";
 import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
 import { formatLift } from "./basket_rows.js";
 import { formatLongDay } from "./time_scale.js";
@@ -11,12 +12,12 @@ import { formatLongDay } from "./time_scale.js";
 
 /** @type {Record<string, string>} */
 const KINDS = {
-  repeats: "Own earlier purchases of it",
+  repeats: "Chosen before by this customer",
   popularity: "How popular it is lately",
   state: "Fits this history",
-  bias: "How popular it is in general",
+  bias: "The item itself, for any customer",
   calendar: "The time of day, week and year",
-  followers: "Follows what was bought before",
+  followers: "Follows what was chosen before",
 };
 /** @type {Record<string, string>} what `faithfulness_note` says */
 const NOTES = {
@@ -125,7 +126,7 @@ export class WhyCard {
     const { sweep, index, nameOf, queryTime } = /** @type {View} */ (this.#view);
     const item = sweep.at(index).items.find((one) => one.item_id === itemId);
     const reasoned = this.#reasons?.at === queryTime ? this.#reasons.items.get(itemId) : undefined;
-    byId("why-heading").textContent = item === undefined ? "Why not this item" : `Why this item is number ${item.rank}`;
+    byId("why-heading").textContent = item === undefined ? "Not recommended here" : `Why this item is number ${item.rank}`;
     render(
       html`<p class="about">${itemLink(nameOf(itemId), itemId)}</p>
         ${
@@ -186,7 +187,7 @@ export class WhyCard {
     const tested = this.#tested;
     if (tested === null || tested.itemId !== itemId) {
       return html`<p><button id="leave-out" type="button" class="plain" ?disabled=${this.#isTesting} @click=${test}
-          >${this.#isTesting ? "Testing…" : "Test by leaving out each basket"}</button>
+          >${this.#isTesting ? "Testing…" : "Test by leaving out baskets"}</button>
         <span class="refusal">${this.#failure}</span></p>`;
     }
     const { attention } = tested.answer;
@@ -194,7 +195,7 @@ export class WhyCard {
     const effects = [...attention.left_out].sort((one, other) => Math.abs(other.occlusion) - Math.abs(one.occlusion));
     const most = Math.max(...effects.map(({ occlusion }) => Math.abs(occlusion)), 1e-9);
     return html`<p class="note">Left out, a basket lowers the score by more (+) or less (−) than leaving out
-        any basket does. ${NOTES[attention.faithfulness_note] ?? ""} ${
+        one of these does on average. ${NOTES[attention.faithfulness_note] ?? ""} ${
           effects.length > LEFT_OUT
             ? `The ${LEFT_OUT} with the largest effects of ${formatCount(effects.length)} left out.`
             : nothing
@@ -211,7 +212,7 @@ export class WhyCard {
   }
 
   #showBasket(at) {
-    const { sweep, index, nameOf, user, queryTime } = /** @type {View} */ (this.#view);
+    const { sweep, index, nameOf, user, queryTime, excludeSeen } = /** @type {View} */ (this.#view);
     const basket = sweep.baskets.find((one) => one.at === at);
     byId("why-heading").textContent = "In this basket";
     if (basket === undefined) {
@@ -228,7 +229,7 @@ export class WhyCard {
             ? "Not read at this point in time. "
             : `${formatPercent(weight)} of the attention, ${formatLift(lift)} times its even share. `
         }
-        ${user === null ? nothing : html`<a href=${whatIfLink(user, queryTime, at)}>What if it had not been bought?</a>`}</p>
+        ${user === null ? nothing : html`<a href=${whatIfLink({ user, queryTime, excludeSeen }, at)}>What if without this basket?</a>`}</p>
         <ul class="basket-items">${rows.map((number) => {
           const { itemId, action } = sweep.events[number];
           const share = sweep.weightAt(index, { first: number, end: number + 1 });
@@ -253,8 +254,8 @@ function bar(value, most) {
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 
 /** A link to What if without a basket. */
-function whatIfLink(user, queryTime, at) {
+function whatIfLink({ user, queryTime, excludeSeen }, at) {
   const edits = `basket.${toCompact(fromMilliseconds(at))}`;
-  const query_time = new Date(queryTime).toISOString();
-  return `what_if.html#${new URLSearchParams({ user, query_time, exclude_seen: "false", edits })}`;
+  const state = customerValues({ user, query_time: queryTime, exclude_seen: excludeSeen });
+  return `what_if.html#${new URLSearchParams({ ...state, edits })}`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** The cards above the panels (readiness, model, retraining, newest change), and the operations. */
 
+import { nameResult } from "../models/words.js";
 import { Problem } from "../shell/api.js";
 import { DAY, formatCount, formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
 import { byId, html, nothing, render } from "../shell/html.js";
@@ -195,7 +196,7 @@ export function showRun(run) {
   const end = run.finished_at === null ? "began" : "finished";
   return showCard("run", ["failed", "abandoned"].includes(run.result) ? "bad" : "ok", {
     summary: [
-      html`<strong>${run.result}</strong>, ${end} ${ago(Date.parse(run.finished_at ?? run.started_at))}`,
+      html`<strong>${nameResult(run.result)}</strong>, ${end} ${ago(Date.parse(run.finished_at ?? run.started_at))}`,
       run.reason ?? nothing,
     ],
     facts: [

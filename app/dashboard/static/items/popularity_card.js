@@ -175,21 +175,24 @@ function showLegend(series) {
   }
 }
 
+const IMPLAUSIBLE = " Events from before 1990 or from the future are not counted.";
+
 /**
  * @param {any} response
  * @param {Period[]} periods
  * @param {TrainingWindow | null} trained
  * @param {string | null} version
  */
-function summarize({ step, events, first_at: first, last_at: last }, periods, trained, version) {
+function summarize(response, periods, trained, version) {
+  const { step, events, first_at: first, last_at: last, is_complete: isComplete, warnings } = response;
   const busiest = periods.reduce((one, other) => (other.events > one.events ? other : one));
   const shading = trained
     ? ` Shaded, between dotted lines: the events that ${version} was trained on, from ` +
       `${formatDay(trained.first)} to ${formatDay(trained.last)}.`
     : "";
   return (
-    `${pluralize(events, "stored event")}, from ${formatDay(Date.parse(first))} to ` +
+    `${isComplete ? "" : "The newest "}${pluralize(events, "stored event")}, from ${formatDay(Date.parse(first))} to ` +
     `${formatDay(Date.parse(last))}. Most in the ${step} from ${formatDay(busiest.start)}: ` +
-    `${formatCount(busiest.events)}.${shading}`
+    `${formatCount(busiest.events)}.${warnings.includes("implausible_times") ? IMPLAUSIBLE : ""}${shading}`
   );
 }

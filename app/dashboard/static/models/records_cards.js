@@ -5,7 +5,7 @@ import { repeat } from "../shell/directives.js";
 import { formatCount, formatInstant } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion, table } from "../shell/tables.js";
-import { describeTraffic } from "./serving_card.js";
+import { describeTraffic, nameResult } from "./words.js";
 import { versionName } from "./versions_card.js";
 
 /**
@@ -16,15 +16,6 @@ import { versionName } from "./versions_card.js";
  */
 
 const NOT_LOADED = "They could not be loaded.";
-/** @type {Record<string, string>} */
-const RESULT_LABELS = {
-  running: "running",
-  promoted: "promoted",
-  kept: "kept the champion",
-  passed: "passed, in a dry run",
-  failed: "failed",
-  abandoned: "abandoned",
-};
 
 /**
  * Shows retraining runs; those that are open stay open.
@@ -42,7 +33,7 @@ export function showRuns(root, loaded, models, linkTo) {
   const item = (/** @type {Run} */ run) => html`
     <li><details data-run=${run.run_id}>
       <summary>
-        <span class=${`result ${run.result}`}>${RESULT_LABELS[run.result] ?? run.result}</span>
+        <span class=${`result ${run.result}`}>${nameResult(run.result)}</span>
         ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC
         ${run.reason ? html`<span class="note block">${run.reason}</span>` : nothing}
       </summary>

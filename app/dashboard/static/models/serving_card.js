@@ -7,6 +7,7 @@ import { formatPercent } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { versionLabel } from "../widgets/versions.js";
 import { currentVersion } from "./data.js";
+import { describeTraffic } from "./words.js";
 import { versionName } from "./versions_card.js";
 
 /**
@@ -229,18 +230,6 @@ function explainTraffic({ challenger, share, shadow }, current) {
       : html` ${versionName(shadow)} receives the same requests; its recommendations are compared and counted,
           never returned.`;
   return [first, second];
-}
-
-/**
- * The versions in use beside the current one, as text.
- *
- * @param {Traffic} traffic
- */
-export function describeTraffic({ challenger, share, shadow }) {
-  const parts = [];
-  if (challenger !== null) parts.push(`challenger ${challenger} serves ${formatPercent(share)} of the customers`);
-  if (shadow !== null) parts.push(`shadow ${shadow} receives the same requests`);
-  return parts.join(", ") || "no challenger, no shadow";
 }
 
 const LONGEST_REASON = 500;

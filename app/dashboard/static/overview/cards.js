@@ -4,6 +4,7 @@
 import { formatDay, formatInstant, formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
 import { groupTestMetrics, referenceName } from "../models/data.js";
+import { describeTraffic, nameResult } from "../models/words.js";
 
 export const HEADLINE = "ndcg@10";
 const PARTS = ["model", "database", "writes", "tasks", "process"];
@@ -95,16 +96,18 @@ export function showChanging({ users, at, until, compared_users: compared }) {
 export function showRun({ runs: [run] }) {
   return run === undefined
     ? html`<p class="note">No retraining has run yet; start one with <code>kairos retrain</code>.</p>`
-    : html`<p>Last retraining: <strong>${run.result}</strong>, ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC.
+    : html`<p>Last retraining: <strong>${nameResult(run.result)}</strong>, ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC.
         ${run.reason ? html`<span class="note">${run.reason}</span>` : nothing}</p>`;
 }
 
 /** The newest changes of the served versions. */
 export function showLatest({ changes }) {
   return html`<ul class="changes">${changes.map(
-      ({ at, change, version, actor }) => html`<li>
+      ({ at, change, version, actor, traffic }) => html`<li>
         <span class="note">${formatInstant(Date.parse(at)).slice(0, 16)}</span>
-        ${change} <code>${version ?? ""}</code> <span class="note">by ${actor}</span></li>`,
+        ${change === "traffic" && traffic !== null
+          ? html`traffic: ${describeTraffic(traffic)}`
+          : html`${change} <code>${version ?? ""}</code>`} <span class="note">by ${actor}</span></li>`,
     )}</ul>
     <p class="note"><a href="models.html">All versions, runs and the audit trail</a> are under Model.</p>`;
 }

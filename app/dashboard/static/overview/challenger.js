@@ -5,6 +5,7 @@ import { describeModel, sendRequest } from "../shell/api.js";
 import { formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
 import { currentVersion, findComparingRun, RUNS, TRAFFIC } from "../models/data.js";
+import { nameResult } from "../models/words.js";
 import { HEADLINE } from "./cards.js";
 
 /**
@@ -17,6 +18,7 @@ import { HEADLINE } from "./cards.js";
  * @property {string} other the version that it is compared with
  * @property {Run | null} run that measured both on the same questions
  * @property {any[]} clicks of both, none where no challenger serves
+ * @property {boolean} areThere whether both are published
  */
 
 /**
@@ -36,11 +38,13 @@ export async function loadComparison(models) {
       [challenger, current].map(async (version) => (await describeModel(version)).clicks),
     );
     const run = findComparingRun(runs, challenger, current);
-    return { challenger, share, one: challenger, other: current, run, clicks };
+    return { challenger, share, one: challenger, other: current, run, clicks, areThere: true };
   }
   const run = runs.find(({ metrics }) => metrics?.champion !== undefined && metrics.challenger !== undefined);
   if (run === undefined) return null;
-  return { challenger, share, one: run.candidate, other: run.champion, run, clicks: [] };
+  const [one, other] = [run.candidate, run.champion];
+  const areThere = [one, other].every((version) => models.some((model) => model.version === version));
+  return { challenger, share, one, other, run, clicks: [], areThere };
 }
 
 /** @param {Comparison | null} comparison */
@@ -48,20 +52,24 @@ export function showComparison(comparison) {
   if (comparison === null) {
     return html`<p class="note">No challenger serves, and no retraining has compared two versions yet.</p>`;
   }
-  const { challenger, share, one, other, run, clicks } = comparison;
+  const { challenger, share, one, other, run, clicks, areThere } = comparison;
   const fragment = new URLSearchParams({ version: one, compare: other });
   return html`
     <p>${
       challenger === null
-        ? html`No challenger serves. The last retraining compared its new version with the one before:`
+        ? html`No challenger serves. The last retraining that compared two versions asked whether the new one is better:`
         : html`<code>${challenger}</code> serves ${formatPercent(share)} of the customers.`
     }</p>
     ${run === null
       ? html`<p>No retraining run measured the two on the same questions.</p>`
       : showRun(run, run.candidate === one)}
     ${clicks.length === 2 && clicks.every(Boolean) ? showClicks(clicks[0], clicks[1]) : nothing}
-    <p class="note"><a href=${`models.html#${fragment}`}>Compare <code>${one}</code> with <code>${other}</code></a>,
-      or both for one customer under <a href="customers.html">Customers</a>.</p>`;
+    <p class="note">${
+      areThere
+        ? html`<a href=${`models.html#${fragment}`}>Compare <code>${one}</code> with <code>${other}</code></a>,
+            or both for one customer under <a href="customers.html">Customers</a>.`
+        : "They are not both published, so they cannot be compared any further."
+    }</p>`;
 }
 
 /**
@@ -80,7 +88,7 @@ function showRun({ metrics, questions, decision, result }, isCandidate) {
       ${HEADLINE} ${formatMetric(one)} against ${formatMetric(other)}
       on the same ${pluralize(questions ?? 0, "question")}${
         bound === null ? "" : `; with 95 % confidence the difference is at least ${formatDifference(bound)}`
-      }. The run ended as “${result}”.</p>`;
+      }. The run: ${nameResult(result)}.</p>`;
 }
 
 /** A verdict on a difference, and its lower bound where it is known. */

@@ -14,20 +14,26 @@ const answers = new Map();
 // Links to a customer led here before the page had a file of its own.
 if (/[#&](user|history)=/.test(location.hash)) location.replace(`customers.html${location.hash}`);
 
+/** What failed, by the part of a card: a click on "Try again" loads all of it. */
+const failed = new Map();
+
 /** Shows a part of a card, or why it cannot be shown; the others are shown all the same. */
 async function fill(id, load, show) {
   const content = byId(`${id}-content`);
   render(html`<p class="note">Loading…</p>`, content);
   answers.delete(id);
+  failed.delete(id);
   try {
     const answer = await load();
     render(show(answer), content);
     answers.set(id, { answer, at: Date.now() });
   } catch (error) {
-    const retry = () => fill(id, load, show);
-    render(html`<p>${failure(error.message, retry)}</p>`, content);
+    failed.set(id, () => fill(id, load, show));
+    render(html`<p>${failure(error.message, retryAll)}</p>`, content);
   }
 }
+
+const retryAll = () => Promise.all([...failed.values()].map((retry) => retry()));
 
 /** Reads which parts are ready: 503 where one is not. */
 const readReadiness = () => call("health/ready", { usable: 503 });

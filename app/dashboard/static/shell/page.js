@@ -16,6 +16,22 @@ export function showBanner() {
   followTraining();
 }
 
+/**
+ * Makes a tab of the banner lead to what this page shows.
+ *
+ * @param {string} file of the tab's page
+ * @param {() => Record<string, string>} read returns the values of its fragment
+ */
+export function leadTab(file, read) {
+  const tab = /** @type {HTMLAnchorElement | null} */ (document.querySelector(`.tabs a[href="${file}"]`));
+  for (const kind of ["pointerenter", "focus", "click"]) {
+    tab?.addEventListener(kind, () => {
+      const fragment = new URLSearchParams(read()).toString();
+      tab.href = fragment === "" ? file : `${file}#${fragment}`;
+    });
+  }
+}
+
 /** Shows the version that answered in the banner. */
 export function showVersion(version) {
   byId("model-version").textContent = version;

@@ -133,3 +133,14 @@ export const list = (defaultValue = null) => ({
   },
   write: (value) => JSON.stringify(value),
 });
+
+/**
+ * What the pages of a customer have in common: the values of a link to the same customer, point in time
+ * and kind of list on another page.
+ *
+ * @returns {Record<string, string>} empty where no stored customer is shown
+ */
+export function customerValues({ user, query_time: at, exclude_seen: excludeSeen }) {
+  if (user === null || at === null) return {};
+  return { user, query_time: new Date(at).toISOString(), exclude_seen: String(excludeSeen) };
+}

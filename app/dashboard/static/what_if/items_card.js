@@ -81,7 +81,7 @@ export class ItemsCard {
       <p class="note">The items that the model recommends for the history as stored and as edited.</p>
       <div class="toggles">
         <label><input id="exclude-seen" type="checkbox" .checked=${live(exclude_seen)}
-                      @change=${chooseSeen}> exclude seen items</label>
+                      @change=${chooseSeen}> only items not in the history</label>
       </div>
       <p id="top-summary">${this.#shown ? summarize(this.#shown.items) : nothing}</p>
       <p id="top-note" class="note">${this.#shown ? describeScores(this.#shown.comparison) : nothing}</p>
@@ -161,8 +161,8 @@ function row(item, excludesSeen) {
  */
 function describeChange({ change, by, before, after }, excludesSeen) {
   const words = {
-    entered: ["+", excludesSeen && before.isSeen ? "entered: not seen now" : "entered"],
-    left: ["−", excludesSeen && after.isSeen ? "left: seen now" : "left"],
+    entered: ["+", excludesSeen && before.isSeen ? "entered: not in the history now" : "entered"],
+    left: ["−", excludesSeen && after.isSeen ? "left: in the history now" : "left"],
     up: ["▲", `up ${by}`],
     down: ["▼", `down ${by}`],
     same: ["=", "same"],

@@ -9,6 +9,7 @@ import { onKeyChange } from "../shell/key.js";
 import {
   announce,
   clearProblem,
+  leadTab,
   showBanner,
   showBusy,
   showProblem,
@@ -16,7 +17,7 @@ import {
   showStale,
   showVersion,
 } from "../shell/page.js";
-import { choice, flag, instant, integer, Permalink, text } from "../shell/permalink.js";
+import { choice, customerValues, flag, instant, integer, Permalink, text } from "../shell/permalink.js";
 import { QueryTimeControl } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { fillVersionSelect } from "../widgets/versions.js";
@@ -283,7 +284,7 @@ function startTemplate() {
       <h2 id="start-heading">Edit
         <span id="history-name" class="id">${name}</span></h2>
       <div class="controls">
-        <label>Model <select id="version" @change=${chooseVersion}></select></label>
+        <label>Version <select id="version" @change=${chooseVersion}></select></label>
       </div>
     </div>
     <p class="note">
@@ -351,6 +352,7 @@ const listUsers = () => picker.open(listUsers);
 
 async function start() {
   showBanner();
+  leadTab("customers.html", () => customerValues(state));
   showControls();
   listen();
   // Not one after the other; `open` shows why it failed.

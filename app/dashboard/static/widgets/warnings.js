@@ -12,6 +12,9 @@ const WARNINGS = {
     "after the training data ends: less reliable",
   history_truncated: "the model reads only the most recent events; older ones were left out",
   events_after_query_time: "events after the point in time were left out",
+  seen_items_truncated: "only the most recent items of the history were left out of the list",
+  filters_match_nothing: "no item matches the filters",
+  diversity_unavailable: "this model cannot make its list more diverse",
 };
 
 /** Which items were added to the model's own; "none" where none were. */
