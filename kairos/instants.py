@@ -60,8 +60,8 @@ def _convert(value: Instant) -> int:
 def space_instants(first: int, last: int) -> list[int]:
     """Return at most 80 equally spaced instants from the first to the last, which is one of them.
 
-    A span of months is divided into weeks, and one of weeks into days, so that neither the weekday
-    nor the hour differs between the instants.
+    A span of 30 weeks or more is divided into weeks, so that neither the weekday nor the hour
+    differs between the instants; one of 10 days or more into days, so that the hour does not.
 
     Args:
         first: epoch microseconds, not later than `last`.
