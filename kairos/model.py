@@ -238,8 +238,7 @@ class Model:
             from kairos.figures import AttentionFigure  # noqa: PLC0415 - an optional package
         except ModuleNotFoundError as error:
             raise KairosError(
-                "a figure is drawn by Matplotlib, but it is not installed; "
-                "pip install matplotlib"
+                "a figure is drawn by Matplotlib, but it is not installed; pip install matplotlib"
             ) from error
         sweep = self._sweep(user, history, query_times, n=n, exclude_seen=exclude_seen)
         baskets = sum_baskets(build_attention_table(self.predictor.catalog, sweep))
