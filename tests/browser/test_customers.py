@@ -481,3 +481,19 @@ def test_the_tabs_keep_the_customer_and_the_time(dashboard: Dashboard) -> None:
     dashboard.settle()
     expect(dashboard.page.locator("#user-name")).to_have_text(world.REGULAR)
     assert now(dashboard) == "2025-03-01T12:00Z"
+
+
+def test_enter_takes_what_was_typed_not_an_earlier_list(dashboard: Dashboard) -> None:
+    """The list of all customers, requested on focus, arrives after the Enter."""
+    dashboard.open(f"#user={world.BASKETS}", view=VIEW)
+
+    def answer_late(route: Route) -> None:
+        dashboard.page.wait_for_timeout(400 if "prefix=" not in route.request.url else 0)
+        route.continue_()
+
+    dashboard.page.route("**/v1/users?*", answer_late)
+    search = dashboard.page.get_by_role("combobox", name="Customer")
+    search.focus()
+    search.fill(world.REGULAR)
+    search.press("Enter")
+    expect(dashboard.page.locator("#user-name")).to_have_text(world.REGULAR)

@@ -4,7 +4,7 @@
 import { describeModel, sendRequest } from "../shell/api.js";
 import { formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
-import { currentVersion, findComparingRun, RUNS, TRAFFIC } from "../models/data.js";
+import { currentVersion, findComparingRun, TRAFFIC } from "../models/data.js";
 import { nameResult } from "../models/words.js";
 import { HEADLINE } from "./cards.js";
 
@@ -27,11 +27,8 @@ import { HEADLINE } from "./cards.js";
  *
  * @returns {Promise<Comparison | null>} null where there is nothing to compare
  */
-export async function loadComparison(models) {
-  const [{ challenger, share }, { runs }] = await Promise.all([
-    sendRequest(TRAFFIC),
-    sendRequest(RUNS),
-  ]);
+export async function loadComparison(models, { runs }) {
+  const { challenger, share } = await sendRequest(TRAFFIC);
   const current = currentVersion(models);
   if (challenger !== null && current !== null) {
     const clicks = await Promise.all(

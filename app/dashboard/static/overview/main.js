@@ -6,6 +6,7 @@ import { byId, failure, html, render } from "../shell/html.js";
 import { showBanner, showBusy, showServedVersion } from "../shell/page.js";
 import { loadComparison, showComparison } from "./challenger.js";
 import { showChanging, showLatest, showReadiness, showRun, showServing } from "./cards.js";
+import { RUNS } from "../models/data.js";
 import { CHANGED, LATEST, offerTakeAway } from "./take_away_entries.js";
 
 /** What each card shows and when it came, by its id. */
@@ -38,17 +39,27 @@ const retryAll = () => Promise.all([...failed.values()].map((retry) => retry()))
 /** Reads which parts are ready: 503 where one is not. */
 const readReadiness = () => call("health/ready", { usable: 503 });
 
-/** @type {Promise<any[]> | null} */
-let models = null;
-
-/** The published versions, requested once for the cards that need them; again after a failure. */
-function readModels() {
-  models ??= showServedVersion().catch((error) => {
-    models = null;
-    throw error;
-  });
-  return models;
+/**
+ * Loads something once for the cards that need it; again after a failure.
+ *
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {() => Promise<T>}
+ */
+function once(load) {
+  /** @type {Promise<T> | null} */
+  let loading = null;
+  return () => {
+    loading ??= load().catch((error) => {
+      loading = null;
+      throw error;
+    });
+    return loading;
+  };
 }
+
+const readModels = once(() => showServedVersion());
+const readRuns = once(() => sendRequest(RUNS));
 
 async function readServing() {
   const served = (await readModels()).find((model) => model.is_serving);
@@ -63,9 +74,9 @@ async function start() {
     fill("service", readReadiness, showReadiness),
     fill("serving", readServing, showServing),
     fill("changing", () => sendRequest(CHANGED), showChanging),
-    fill("challenger", async () => loadComparison(await readModels()), showComparison),
-    fill("run", () => sendRequest(LATEST.runs), showRun),
-    fill("latest", () => sendRequest(LATEST.changes), showLatest),
+    fill("challenger", async () => loadComparison(await readModels(), await readRuns()), showComparison),
+    fill("run", readRuns, showRun),
+    fill("latest", () => sendRequest(LATEST), showLatest),
   ]);
   showBusy(false);
 }

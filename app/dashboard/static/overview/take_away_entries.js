@@ -18,10 +18,7 @@ import { HEADLINE } from "./cards.js";
 
 /** The requests of the cards. */
 export const CHANGED = { path: "v1/overview/changes", query: { n: 10 } };
-export const LATEST = {
-  changes: { path: "v1/models/changes", query: { limit: 6 } },
-  runs: { path: "v1/training-runs", query: { limit: 1 } },
-};
+export const LATEST = { path: "v1/models/changes", query: { limit: 6 } };
 
 /**
  * Fills the menus of the cards.
@@ -74,7 +71,7 @@ export function offerTakeAway(answers) {
     return {
       caption: run === undefined ? "" : `Last retraining: ${run.result}, ${run.started_at}.`,
       rows: changes.map(toChangeRow),
-      requests: [LATEST.changes, LATEST.runs],
+      requests: [LATEST, RUNS],
     };
   });
 }

@@ -49,9 +49,9 @@ export class Combobox {
     this.#list.hidden = true;
     this.#latest = new LatestRequest({
       send: source.find,
-      show: (options) => {
+      show: (options, text) => {
         clearProblem(source.label);
-        this.#show(options);
+        this.#show(options, text);
       },
       fail: (error) => this.#fail(error),
       pause: 120,
@@ -122,7 +122,7 @@ export class Combobox {
     this.#render();
   }
 
-  #show(options) {
+  #show(options, text) {
     if (document.activeElement !== this.#input) return;
     const { keyOf, describe } = this.#source;
     const highlighted = this.#options[this.#active];
@@ -134,7 +134,9 @@ export class Combobox {
     this.#isOpen = true;
     this.#render();
     announce(describe(options));
-    if (this.#takesFirst && options.length > 0) this.#take(0);
+    // Not of a list for what was typed before.
+    const isCurrent = text === this.#input.value.trim();
+    if (this.#takesFirst && isCurrent && options.length > 0) this.#take(0);
   }
 
   /** Shows that the search failed, with a button that searches again. */
