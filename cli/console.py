@@ -56,7 +56,7 @@ def print_dashboard_link(link: str) -> None:
     if sys.stderr.isatty():
         print_message(f"[bold]dashboard[/] {escape(link)}")
     else:
-        print_message("[bold]dashboard[/] kairos dashboard prints its link")
+        print_message("[bold]dashboard[/]: the command kairos dashboard prints its link")
 
 
 def print_table(table: Table) -> None:

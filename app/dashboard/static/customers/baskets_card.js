@@ -141,6 +141,7 @@ export class BasketsCard {
     if (next === this.#firstRow) return false;
     this.#firstRow = next;
     this.#chart.draw();
+    this.#showPosition();
     return true;
   }
 
@@ -152,7 +153,16 @@ export class BasketsCard {
     }
   }
 
+  /** Which rows are in view, where there are others. */
+  #showPosition() {
+    const { visible } = fitRows(this.#rows.length, this.#chart.size.height);
+    const [first, last] = [this.#firstRow + 1, this.#firstRow + visible];
+    byId("rows-in-view").textContent =
+      visible < this.#rows.length ? `rows ${first} to ${last} of ${this.#rows.length}; scroll for the others` : "";
+  }
+
   #describe() {
+    this.#showPosition();
     const { sweep, index, span, nameOf, queryTime, storedEvents } = /** @type {any} */ (this.#view);
     const summary = byId("baskets-summary");
     if (sweep === null) {
@@ -188,8 +198,8 @@ export class BasketsCard {
       return;
     }
     summary.textContent =
-      `${reading} For its size, it looks most at ${formatLongDay(basket.at)} (${what}): ` +
-      `${formatPercent(weight)} of its attention, ${formatLift(lift)} times an even share.`;
+      `${reading} ${formatLongDay(basket.at)} (${what}) stands out most: ` +
+      `${formatPercent(weight)} of its attention, where an even share is ${formatPercent(weight / lift)}.`;
   }
 
   #showTable() {

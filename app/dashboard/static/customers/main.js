@@ -242,6 +242,10 @@ function showFacts() {
       ? "No event of this customer is stored: this is what a new customer gets."
       : "",
     unknown > 0 ? `${pluralize(unknown, "item")} of the history unknown to the model, not read.` : "",
+    isSelecting && state.from === null ? "Drag across a chart to choose the span." : "",
+    state.compare_time !== null && state.compare_time === state.query_time
+      ? "Now move the point in time: the list is compared with that of this time."
+      : "",
   ].join(" ");
 }
 
@@ -328,6 +332,7 @@ function settle() {
 /** One step of the player; returns whether there is another. */
 function advance(steps, { isFirst }) {
   const { first, last } = pointInTime.stops;
+  if (isFirst) why.showWaiting();
   const now = nearest(state.query_time);
   const next = isFirst && now === last ? first : Math.min(now + steps, last);
   follow(next);
@@ -343,6 +348,7 @@ function toggleOpen(at) {
 
 function selectSpan(from, until) {
   save({ from: Math.round(from), until: Math.round(until) });
+  showFacts();
   requestStep();
 }
 
@@ -350,6 +356,7 @@ function toggleSelecting() {
   isSelecting = !isSelecting;
   if (!isSelecting) save({ from: null, until: null });
   showSelecting();
+  showFacts();
   requestStep();
 }
 

@@ -4,7 +4,7 @@
 import { byId } from "../shell/html.js";
 
 /** Milliseconds per instant; at "fast" an instant per frame of the screen. */
-const PAUSES = { slow: 220, medium: 70, fast: 0 };
+const PAUSES = { slow: 500, medium: 180, fast: 0 };
 /** For those who prefer reduced motion: few steps, far apart. */
 const REDUCED_MOTION = { pause: 1500, instants: 10 };
 

@@ -87,6 +87,12 @@ export class WhyCard {
     if (this.#view !== null) this.show(this.#view);
   }
 
+  /** Shows that the reasons follow, while the point in time plays. */
+  showWaiting() {
+    byId("why-heading").textContent = "Why";
+    render(html`<p class="note">The reasons follow once the point in time rests.</p>`, this.#content);
+  }
+
   /**
    * Shows why the reasons cannot be shown.
    *

@@ -75,6 +75,10 @@ export function showChanging({ users, at, until, compared_users: compared }) {
   if (users.length === 0) {
     return html`<p class="note">No customer with events before ${formatDay(Date.parse(at))} to compare.</p>`;
   }
+  if (users.every(({ change }) => change === 0)) {
+    return html`<p>The lists of ${pluralize(compared, "customer")} are the same on ${formatDay(Date.parse(at))} and
+      ${formatDay(Date.parse(until))}: time alone changes nothing for this model.</p>`;
+  }
   const link = ({ user_id: user }) =>
     `customers.html#${new URLSearchParams({ user, query_time: until, compare_time: at, exclude_seen: "true" })}`;
   return html`<p class="note">Of ${pluralize(compared, "customer")}, between ${formatDay(Date.parse(at))} and

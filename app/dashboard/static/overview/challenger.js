@@ -84,7 +84,7 @@ function showRun({ metrics, questions, decision, result }, isCandidate) {
   return html`<p><strong>${judge(one - other, bound)}</strong>
       ${HEADLINE} ${formatMetric(one)} against ${formatMetric(other)}
       on the same ${pluralize(questions ?? 0, "question")}${
-        bound === null ? "" : `; with 95 % confidence the difference is at least ${formatDifference(bound)}`
+        bound === null ? "" : `; the 95 % interval of the difference begins at ${formatDifference(bound)}`
       }. The run: ${nameResult(result)}.</p>`;
 }
 

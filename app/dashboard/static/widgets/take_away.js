@@ -122,7 +122,7 @@ function showText(title, text) {
       <h2 id="copied-heading">${title}</h2>
       <textarea id="copied-text" rows="8" readonly aria-label=${title} .value=${text}></textarea>
       <p id="copied-note" class="note" role="status">${
-        text.includes("KAIROS_API_KEY") ? "Set KAIROS_API_KEY to a key of the service first." : nothing
+        text.includes("KAIROS_API_KEY") ? "Set KAIROS_API_KEY first: to a key of the service, or to the token in the link that kairos dashboard prints." : nothing
       }</p>
       <div class="buttons">
         <button type="button" class="main" @click=${copy}>Copy</button>
