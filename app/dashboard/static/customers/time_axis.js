@@ -52,8 +52,8 @@ function toSpan(first, last) {
 }
 
 /**
- * The instants of a sweep over a span, and some given ones. They are whole weeks, days, hours or
- * seconds apart: the model reads the hour and the weekday of a query time, and steps of 2.6 days would
+ * The instants of a sweep over a span, and some given ones. They are whole weeks, days, hours,
+ * minutes or seconds apart: the model reads the hour and the weekday of a query time, and steps of 2.6 days would
  * show that rhythm as noise.
  *
  * @param {Span} span

@@ -1,7 +1,14 @@
 // @ts-check
 /** The card of reasons: why an item is recommended, or what is in a basket. */
 
-import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import {
+  formatCount,
+  formatDecimals,
+  formatInstant,
+  formatPercent,
+  formatSigned,
+  pluralize,
+} from "../shell/format.js";
 import { byId, failure, html, itemLink, itemName, nothing, render } from "../shell/html.js";
 import { customerValues } from "../shell/permalink.js";
 import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
@@ -30,6 +37,7 @@ const NOTES = {
   not_significant: "These do not show whether more attention means more effect.",
 };
 const LEFT_OUT = 6;
+const WAITING = "The reasons follow once the point in time rests.";
 const COLUMNS = html`<colgroup><col class="what"><col class="bars"><col></colgroup>`;
 
 export class WhyCard {
@@ -90,7 +98,7 @@ export class WhyCard {
   /** Shows that the reasons follow, while the point in time plays. */
   showWaiting() {
     byId("why-heading").textContent = "Why";
-    render(html`<p class="note">The reasons follow once the point in time rests.</p>`, this.#content);
+    render(html`<p class="note">${WAITING}</p>`, this.#content);
   }
 
   /**
@@ -139,7 +147,7 @@ export class WhyCard {
           item === undefined
             ? html`<p class="note">Not among the recommended items at this point in time.</p>`
             : reasoned === undefined
-              ? html`<p class="note">${this.#refusal ?? "The reasons follow once the point in time rests."}</p>`
+              ? html`<p class="note">${this.#refusal ?? WAITING}</p>`
               : [this.#reasonsOf(reasoned), this.#effects(itemId)]
         }`,
       this.#content,
@@ -162,7 +170,7 @@ export class WhyCard {
       </table>
       <p class="note">${
         average === undefined ? nothing : `With ${signed(average.value)} of the average item, they add up to `
-      }${average === undefined ? "They add up to " : ""}the score ${score.toFixed(2).replace("-", "−")}. A score compares items of one list.</p>`;
+      }${average === undefined ? "They add up to " : ""}the score ${formatDecimals(score, 2)}. A score compares items of one list.</p>`;
   }
 
   /** The user's own events of the item, each a button that pins its basket. */
@@ -257,7 +265,7 @@ function bar(value, most) {
   </svg>`;
 }
 
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const signed = (value) => formatSigned(value, 2);
 
 /** A link to What if without a basket. */
 function whatIfLink({ user, queryTime, excludeSeen }, at) {

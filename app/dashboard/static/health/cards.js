@@ -5,6 +5,7 @@ import { nameResult } from "../models/words.js";
 import { Problem } from "../shell/api.js";
 import { DAY, formatCount, formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
 import { byId, html, nothing, render } from "../shell/html.js";
+import { describeFaults, PARTS } from "../shell/readiness.js";
 import { scrollRegion, table } from "../shell/tables.js";
 import {
   formatRate,
@@ -25,7 +26,6 @@ const OLD = 2 * DAY;
 /** How long the page waits for a response, in milliseconds: longer than the service for its database. */
 export const PATIENCE = 10 * SECOND;
 export const RETRY = "The page tries again with the next poll.";
-const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /**
  * Shows a card: its status, what matters in one or two lines, and the facts.
@@ -68,13 +68,12 @@ export async function showReadiness() {
     return showCard("ready", "bad", { summary, facts: [["service", failure]] });
   }
   const isReady = readiness.status === "ready";
-  const faulty = PARTS.filter((part) => readiness[part] !== "ok");
-  const status = !isReady ? "bad" : faulty.length > 0 ? "watch" : "ok";
-  const faults = faulty.map((part) => `${part} (${readiness[part]})`).join(", ");
+  const faults = describeFaults(readiness);
+  const status = !isReady ? "bad" : faults !== "" ? "watch" : "ok";
   showCard("ready", status, {
     summary: [
       isReady ? "The service answers requests." : "The service should get no requests.",
-      faulty.length === 0 ? "All of its parts are in order." : `Not in order: ${faults}.`,
+      faults || "All of its parts are in order.",
     ],
     facts: [
       ["service", isReady ? "ready" : "not ready"],

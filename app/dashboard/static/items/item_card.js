@@ -1,7 +1,7 @@
 // @ts-check
 /** The card beside the map: the most popular items or, once one is chosen, the item and similar ones. */
 
-import { formatCount, formatInstant, pluralize } from "../shell/format.js";
+import { formatCount, formatDecimals, formatInstant, pluralize } from "../shell/format.js";
 import { byId, html, itemName, nothing, render } from "../shell/html.js";
 import { LINK } from "./data.js";
 
@@ -165,9 +165,7 @@ function showSimilarRows(note, items) {
       (item) => html`<tr>
         <td class="number rank">${item.rank}</td>
         <td>${itemCell(item)}</td>
-        <td class="number"><meter min="0" max="1" .value=${Math.max(item.score, 0)} aria-hidden="true"></meter>${
-          item.score.toFixed(3).replace("-", "−")
-        }</td>
+        <td class="number"><meter min="0" max="1" .value=${Math.max(item.score, 0)} aria-hidden="true"></meter>${formatDecimals(item.score, 3)}</td>
       </tr>`,
     ),
     rows,

@@ -2,7 +2,7 @@
 /** The cards "Champion against challenger" and "Clicks by version". */
 
 import { cssColor } from "../shell/chart.js";
-import { formatCount, formatMetric, formatPercent, pluralize } from "../shell/format.js";
+import { formatCount, formatMetric, formatPercent, formatSigned, pluralize } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion, table } from "../shell/tables.js";
 import { ChartFigure, rowAxis } from "./chart_figure.js";
@@ -10,6 +10,7 @@ import {
   findComparingRun,
   groupByMetric,
   groupTestMetrics,
+  rankersOf,
   referenceName,
   RUN_REFERENCES,
   TIME_IGNORED,
@@ -145,7 +146,7 @@ function isSameTest({ manifest: one }, { manifest: other }) {
  * @param {string} other
  */
 function compareInRun(run, one, other) {
-  const [mine, theirs] = run.candidate === one ? ["challenger", "champion"] : ["champion", "challenger"];
+  const [mine, theirs] = rankersOf(run, one);
   const rows = [...groupByMetric(run.metrics)].flatMap(([metric, rankers]) =>
     ["", "_withheld"]
       .filter((suffix) => rankers[mine + suffix] !== undefined)
@@ -194,10 +195,8 @@ function compareManifests(one, other, isSame) {
 const formatPair = (mine, theirs) => [
   formatMetric(mine),
   formatMetric(theirs),
-  mine === null || theirs === null ? "–" : formatDifference(mine - theirs),
+  mine === null || theirs === null ? "–" : formatSigned(mine - theirs, 4),
 ];
-
-const formatDifference = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`;
 
 const scrollTable = (caption, columns, rows, className) =>
   scrollRegion(table({ caption, columns, rows, className }), caption);

@@ -277,14 +277,24 @@ export const findComparingRun = (runs, one, other) =>
   ) ?? null;
 
 /**
+ * What a run measured a version and the other one as, in this order.
+ *
+ * @param {Run} run
+ * @param {string} version
+ */
+export const rankersOf = ({ candidate }, version) =>
+  candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
+
+/**
  * The metrics of both models on the questions of a run, with those of `version` first.
  *
  * @param {Run} run
  * @param {string} version
  */
-export function compareRankers({ run_id: id, candidate, metrics: rankers }, version) {
-  const metrics = rankers ?? {};
-  const [mine, theirs] = candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
+export function compareRankers(run, version) {
+  const { run_id: id } = run;
+  const metrics = run.metrics ?? {};
+  const [mine, theirs] = rankersOf(run, version);
   return ["", "_withheld"].flatMap((suffix) =>
     Object.entries(metrics[mine + suffix] ?? {}).flatMap(([metric, value]) =>
       metric === "questions" || metrics[theirs + suffix]?.[metric] === undefined

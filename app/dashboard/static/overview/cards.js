@@ -3,20 +3,19 @@
 
 import { formatDay, formatInstant, formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
+import { describeFaults } from "../shell/readiness.js";
 import { groupTestMetrics, referenceName } from "../models/data.js";
 import { describeTraffic, nameResult } from "../models/words.js";
 
 export const HEADLINE = "ndcg@10";
-const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /** Whether the service is ready, and which of its parts are not. */
 export function showReadiness(readiness) {
   const isReady = readiness.status === "ready";
-  const failing = PARTS.filter((part) => part in readiness && readiness[part] !== "ok");
   return html`<p class="headline">
       <span class=${`state ${isReady ? "ok" : "bad"}`}>${isReady ? "ready" : "not ready"}</span>
       ${isReady ? "It answers requests." : nothing}
-      ${failing.length === 0 ? nothing : `Not in order: ${failing.map((part) => `${part} (${readiness[part]})`).join(", ")}.`}
+      ${describeFaults(readiness)}
     </p>
     <p class="note"><a href="health.html">Rates, latencies and failures</a> are under Operations.</p>`;
 }

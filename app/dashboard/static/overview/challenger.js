@@ -2,9 +2,9 @@
 /** The card "Is the challenger better?": two versions on the same questions, and by clicks. */
 
 import { describeModel, sendRequest } from "../shell/api.js";
-import { formatMetric, formatPercent, pluralize } from "../shell/format.js";
+import { formatMetric, formatPercent, formatSigned, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
-import { currentVersion, findComparingRun, TRAFFIC } from "../models/data.js";
+import { currentVersion, findComparingRun, rankersOf, TRAFFIC } from "../models/data.js";
 import { nameResult } from "../models/words.js";
 import { HEADLINE } from "./cards.js";
 
@@ -59,7 +59,7 @@ export function showComparison(comparison) {
     }</p>
     ${run === null
       ? html`<p>No retraining run measured the two on the same questions.</p>`
-      : showRun(run, run.candidate === one)}
+      : showRun(run, one)}
     ${clicks.length === 2 && clicks.every(Boolean) ? showClicks(clicks[0], clicks[1]) : nothing}
     <p class="note">${
       areThere
@@ -71,20 +71,19 @@ export function showComparison(comparison) {
 
 /**
  * @param {Run} run
- * @param {boolean} isCandidate whether the version asked about is the one that the run trained
+ * @param {string} version compared with the other one of the run
  */
-function showRun({ metrics, questions, decision, result }, isCandidate) {
-  const [one, other] = (isCandidate ? ["challenger", "champion"] : ["champion", "challenger"]).map(
-    (ranker) => metrics?.[ranker]?.[HEADLINE] ?? null,
-  );
+function showRun(run, version) {
+  const { candidate, metrics, questions, decision, result } = run;
+  const [one, other] = rankersOf(run, version).map((ranker) => metrics?.[ranker]?.[HEADLINE] ?? null);
   if (one === null || other === null) return html`<p>The run did not measure ${HEADLINE}.</p>`;
   // The gate's lower bound is that of the version which the run trained, for the metric that it names.
   const check = decision?.checks.find(({ name, sentence }) => name === "champion" && sentence.includes(HEADLINE));
-  const bound = isCandidate ? (check?.value ?? null) : null;
+  const bound = candidate === version ? (check?.value ?? null) : null;
   return html`<p><strong>${judge(one - other, bound)}</strong>
       ${HEADLINE} ${formatMetric(one)} against ${formatMetric(other)}
       on the same ${pluralize(questions ?? 0, "question")}${
-        bound === null ? "" : `; the 95 % interval of the difference begins at ${formatDifference(bound)}`
+        bound === null ? "" : `; the 95 % interval of the difference begins at ${formatSigned(bound, 4)}`
       }. The run: ${nameResult(result)}.</p>`;
 }
 
@@ -94,8 +93,6 @@ function judge(difference, bound) {
   if (bound === null) return "It is better on average; how much of that is chance is not known.";
   return bound > 0 ? "Yes, it is better." : "Better on average, but that may be chance.";
 }
-
-const formatDifference = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`;
 
 /** The shares of recommendations that led to a click, and whether their intervals lie apart. */
 function showClicks(one, other) {

@@ -1,7 +1,7 @@
 // @ts-check
 /** The Overview page: health, the served version beside its baselines, customers, latest changes. */
 
-import { call, describeModel, sendRequest } from "../shell/api.js";
+import { call, describeModel, once, sendRequest } from "../shell/api.js";
 import { byId, failure, html, render } from "../shell/html.js";
 import { showBanner, showBusy, showServedVersion } from "../shell/page.js";
 import { loadComparison, showComparison } from "./challenger.js";
@@ -38,25 +38,6 @@ const retryAll = () => Promise.all([...failed.values()].map((retry) => retry()))
 
 /** Reads which parts are ready: 503 where one is not. */
 const readReadiness = () => call("health/ready", { usable: 503 });
-
-/**
- * Loads something once for the cards that need it; again after a failure.
- *
- * @template T
- * @param {() => Promise<T>} load
- * @returns {() => Promise<T>}
- */
-function once(load) {
-  /** @type {Promise<T> | null} */
-  let loading = null;
-  return () => {
-    loading ??= load().catch((error) => {
-      loading = null;
-      throw error;
-    });
-    return loading;
-  };
-}
 
 const readModels = once(() => showServedVersion());
 const readRuns = once(() => sendRequest(RUNS));

@@ -158,6 +158,25 @@ export const modelRequest = (version) => ({ path: `v1/models/${encodeURIComponen
 export const describeModel = (version, signal) => sendRequest(modelRequest(version), signal);
 
 /**
+ * Loads something once for all that need it; again after a failure.
+ *
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {() => Promise<T>}
+ */
+export function once(load) {
+  /** @type {Promise<T> | null} */
+  let loading = null;
+  return () => {
+    loading ??= load().catch((error) => {
+      loading = null;
+      throw error;
+    });
+    return loading;
+  };
+}
+
+/**
  * Sends the newest of a stream of requests, such as those of a slider that is dragged.
  *
  * The first request is sent at once. Later ones wait for a short pause; one is in flight at a time,

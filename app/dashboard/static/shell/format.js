@@ -63,6 +63,13 @@ export const formatCount = (number) =>
 export const pluralize = (number, noun) =>
   `${formatCount(number)} ${noun}${number === 1 ? "" : "s"}`;
 
+/** A number with a fixed count of decimals, and a minus sign in place of a hyphen. */
+export const formatDecimals = (number, decimals) => number.toFixed(decimals).replace("-", "−");
+
+/** Likewise, with a sign before every number. */
+export const formatSigned = (number, decimals) =>
+  `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(decimals)}`;
+
 /** A metric such as NDCG, to four decimals; a dash for null or undefined. */
 export const formatMetric = (number) =>
   number === null || number === undefined ? "–" : number.toFixed(4);

@@ -2,7 +2,7 @@
 /** The card "Top n before and after": both lists as one table, and what each side was computed from. */
 
 import { live } from "../shell/directives.js";
-import { formatCount, pluralize } from "../shell/format.js";
+import { formatCount, formatSigned, pluralize } from "../shell/format.js";
 import { html, itemName, nothing, render } from "../shell/html.js";
 import { describeFallback, describeWarnings } from "../widgets/warnings.js";
 import { hasScores, LONGEST_HISTORY, scoresFailure } from "./data.js";
@@ -185,7 +185,7 @@ const formatScore = (score) =>
 export function formatDifference(difference) {
   if (difference === null) return "–";
   if (Math.abs(difference) < EVEN) return "0.000";
-  return `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`;
+  return formatSigned(difference, 3);
 }
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 /** The page "What if": a history, the edits made to it, and the recommendations before and after. */
 
-import { LatestRequest } from "../shell/api.js";
+import { LatestRequest, once } from "../shell/api.js";
 import { live } from "../shell/directives.js";
 import { parseFieldValue, toFieldValue } from "../shell/format.js";
 import { byId, html, render } from "../shell/html.js";
@@ -52,8 +52,6 @@ const LINK = new Permalink({
 let state = LINK.read();
 /** @type {any[]} */
 let models = [];
-/** The request for the published versions, which every comparison waits for; null if it has to be sent. */
-let listing = /** @type {Promise<void> | null} */ (null);
 let history = emptyHistory(null);
 /** The responses on display; null until the first for this history. */
 let comparison = /** @type {Comparison | null} */ (null);
@@ -335,17 +333,10 @@ function fillVersions() {
   if (fillVersionSelect(versionSelect(), models, linked) !== linked && linked !== null) versionSelect().value = "";
 }
 
-function listModels() {
-  const list = async () => {
-    models = await showServedVersion();
-    fillVersions();
-  };
-  listing ??= list().catch((error) => {
-    listing = null;
-    throw error;
-  });
-  return listing;
-}
+const listModels = once(async () => {
+  models = await showServedVersion();
+  fillVersions();
+});
 
 /** Lists the users; null if that fails. */
 const listUsers = () => picker.open(listUsers);
