@@ -4,10 +4,11 @@ Until the database is complete, nobody else can have opened it. So it needs no j
 before the rows, and no search for events that are stored already.
 """
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from app.db.clock import read_database_time
 from app.db.events import compute_natural_key
 from app.imports import ImportedEvents, OnChunk, import_items, require_storable, split_by_time
 from migrations.run import upgrade
+from model.errors import KairosError
 from model.event_time import TimeBounds
 
 CHUNK = 50_000
@@ -28,6 +30,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
 
+class DatabaseExistsError(KairosError):
+    """A database stands where one was to be created."""
+
+    code = "database_exists"
+
+
 def create_database(
     file: Path,
     events: pl.DataFrame,
@@ -37,7 +45,8 @@ def create_database(
 ) -> ImportedEvents:
     """Create a database that holds what an import of the tables would store.
 
-    The file appears when it is complete: after a crash there is none.
+    The file appears when it is complete: after a crash there is none. A process that creates the
+    same file at the same time waits, and then fails.
 
     Args:
         events: of `training.data.sources.read_events`, without ids of their own.
@@ -45,11 +54,34 @@ def create_database(
         on_chunk: called after each chunk of events with its number of rows.
 
     Raises:
+        DatabaseExistsError: if the file is there.
         EventSourceError: if a value cannot be stored; the message names its row and column.
     """
     require_storable(events, "user_id", "item_id", "action")
-    incoming = file.with_name(f".{file.name}.incoming")
     file.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(file.parent):
+        if file.exists():
+            raise DatabaseExistsError(
+                f"a database is created once, but {file} is there; start again, to use it"
+            )
+        return _create(file, events, items, on_chunk)
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    """Keep the creations of one directory apart; the kernel releases the lock of a killed one."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _create(
+    file: Path, events: pl.DataFrame, items: pl.DataFrame | None, on_chunk: OnChunk | None
+) -> ImportedEvents:
+    incoming = file.with_name(f".{file.name}.incoming")
     for left in file.parent.glob(f"{incoming.name}*"):  # by a process that was killed
         left.unlink()
     database_url = f"sqlite:///{incoming.resolve()}"

@@ -11,8 +11,26 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from training.retraining.lock import Exclusion, lock_file
+
 DATABASE_NAME = "kairos.db"
 """The SQLite file of a first start, in its directory."""
+_LOCK = ".first-start"
+_ONE_START = Exclusion(
+    "only one process may serve and train in a directory",
+    "open its dashboard (kairos dashboard), stop it, or name another --directory",
+)
+
+
+@contextmanager
+def hold(directory: Path) -> Iterator[None]:
+    """Keep other first starts out of a directory until the block ends, or this process does.
+
+    Raises:
+        AlreadyRunningError: if another process is at work there.
+    """
+    with lock_file(directory / _LOCK, _ONE_START):
+        yield
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """A database that is created from whole tables."""
 
+import multiprocessing
 import sqlite3
+import threading
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from app.imports import import_events, import_items
-from app.new_database import create_database
+from app.new_database import DatabaseExistsError, create_database
 from migrations.run import check, upgrade
 from model.errors import EventSourceError
 from tests.training.inspection.event_tables import DAY, draw_events, make_events
@@ -58,3 +61,28 @@ def test_a_creation_that_was_killed_is_begun_again(tmp_path: Path) -> None:
     (tmp_path / ".kairos.db.incoming-wal").write_bytes(b"half")
     create_database(tmp_path / "kairos.db", draw_events(events=10), None)
     assert len(dump(tmp_path / "kairos.db", "events")) == 10
+
+
+def create_slowly(file: Path, events: pl.DataFrame, started: Event, may_end: Event) -> None:
+    def wait(_: int) -> None:
+        started.set()
+        may_end.wait(60)
+
+    create_database(file, events, None, on_chunk=wait)
+
+
+def test_a_second_creation_waits_and_changes_nothing(tmp_path: Path) -> None:
+    file, spawn = tmp_path / "kairos.db", multiprocessing.get_context("spawn")
+    started, may_end = spawn.Event(), spawn.Event()
+    events = draw_events(events=300)
+    first = spawn.Process(target=create_slowly, args=(file, events, started, may_end))
+    first.start()
+    assert started.wait(60)
+    # The second is waiting, or about to wait, when the first goes on.
+    threading.Timer(0.5, may_end.set).start()
+    with pytest.raises(DatabaseExistsError, match="start again"):
+        create_database(file, draw_events(events=10), None)
+    first.join(60)
+    assert first.exitcode == 0
+    assert len(dump(file, "events")) == 300
+    assert [each.name for each in tmp_path.iterdir()] == ["kairos.db"]

@@ -1,5 +1,6 @@
 """The parts of a first start: the customer of its link, its directory, and what it refuses."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from cli import demo
+from cli.database_creation import hold
 from cli.first_start import CUSTOMER_PAGE, FirstStart, add_view, describe_customer
 from model.errors import KairosError
 from tests.cli.world import kairos
@@ -56,6 +58,19 @@ def test_a_database_and_a_file_without_events_are_refused(tmp_path: Path) -> Non
     empty.write_text("user_id,item_id,timestamp\n")
     with pytest.raises(KairosError, match="events"):
         FirstStart.of_file(tmp_path, str(empty), None)
+
+
+@pytest.mark.parametrize("command", ["demo", "serve"])
+def test_a_second_start_in_a_directory_is_refused(command: str, tmp_path: Path) -> None:
+    file, var = tmp_path / "log.parquet", tmp_path / "var"
+    draw_events(events=200).write_parquet(file)
+    directory = var if command == "demo" else FirstStart.of_file(var, str(file), None).directory
+    before = set(directory.glob("*"))
+    with hold(directory):
+        output = kairos(command, "--events", file, "--directory", var, exit_code=1).output
+    assert "only one process may serve and train in a directory" in output
+    assert f"process {os.getpid()}" in output
+    assert set(directory.glob("*")) - before == {directory / ".first-start"}
 
 
 def test_a_broken_file_gets_the_error_of_inspect(tmp_path: Path) -> None:

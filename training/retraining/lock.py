@@ -1,4 +1,4 @@
-"""The lock that keeps two retraining runs apart; it ends with the process that holds it."""
+"""Locks that one process holds at a time, and that end with it."""
 
 import fcntl
 import json
@@ -8,18 +8,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from model.errors import KairosError
 
 
 class AlreadyRunningError(KairosError):
-    """Another run of the job holds the lock."""
+    """Another process does the same already."""
 
     code = "already_running"
 
 
+class Exclusion(NamedTuple):
+    """Why only one process may hold a lock, for the message of the others.
+
+    Attributes:
+        rule: what may happen once at a time.
+        remedy: what the caller can do.
+    """
+
+    rule: str
+    remedy: str
+
+
+ONE_RUN = Exclusion("only one retraining run may be active", "wait until it has ended")
+
+
 @contextmanager
-def lock_file(file: Path) -> Iterator[None]:
+def lock_file(file: Path, exclusion: Exclusion = ONE_RUN) -> Iterator[None]:
     """Lock a file and write the holder's name into it; released when the process ends.
 
     Raises:
@@ -31,7 +47,7 @@ def lock_file(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise build_already_running_error(_read_holder(file), str(file)) from error
+            raise build_already_running_error(_read_holder(file), str(file), exclusion) from error
         opened.truncate(0)
         json.dump({"holder": describe_process(), "since": _format_now()}, opened)
         opened.flush()
@@ -42,11 +58,11 @@ def lock_file(file: Path) -> Iterator[None]:
             opened.truncate(0)
 
 
-def build_already_running_error(holder: str, lock: str) -> AlreadyRunningError:
-    """Build the error that is raised where another run holds the lock."""
-    return AlreadyRunningError(
-        f"only one retraining run may be active, but {holder} holds {lock}; wait until it has ended"
-    )
+def build_already_running_error(
+    holder: str, lock: str, exclusion: Exclusion = ONE_RUN
+) -> AlreadyRunningError:
+    """Build the error that is raised where another process holds the lock."""
+    return AlreadyRunningError(f"{exclusion.rule}, but {holder} holds {lock}; {exclusion.remedy}")
 
 
 def describe_process() -> str:
