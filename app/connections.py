@@ -26,6 +26,7 @@ from app.errors import (
 )
 from app.http.problems import build_error_response
 from app.observability.metrics import Metrics
+from app.response_transport import ResponseTransport
 from app.settings import Settings
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -182,7 +183,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the time limit of the first request, or refuse the connection."""
-        super().connection_made(transport)
+        whole = cast(asyncio.Transport, ResponseTransport(transport, self.loop))
+        super().connection_made(whole)
         self.network = _get_network("" if self.client is None else self.client[0])
         refusal = self._pool.admit(self)
         if refusal is None:

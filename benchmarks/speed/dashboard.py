@@ -72,12 +72,15 @@ _PLAY = """async (least) => {
         slider.value = value;
         slider.dispatchEvent(new Event("input", {bubbles: true}));
     };
-    const last = Number(slider.max);
+    const [first, last] = [slider.min, slider.max].map(Number);
     const frames = [];
     let steps = 0;
+    // Every step changes it, also those between two frames.
+    const observer = new MutationObserver((records) => { steps += records.length; });
     while (steps < least) {
-        move(0);
+        move(first);
         await nextFrame();
+        observer.observe(slider, {attributeFilter: ["aria-valuetext"]});
         play.click();
         let before = await nextFrame();
         while (Number(slider.value) < last) {
@@ -85,7 +88,8 @@ _PLAY = """async (least) => {
             frames.push(now - before);
             before = now;
         }
-        steps += last;
+        steps += observer.takeRecords().length;
+        observer.disconnect();
         // The player stops, and the link is written.
         await new Promise((resolve) => setTimeout(resolve, 400));
     }
@@ -93,7 +97,7 @@ _PLAY = """async (least) => {
     for (let index = 0; index < 40; index += 1) {
         await nextFrame();
         const began = performance.now();
-        move((index * 37) % last);
+        move(first + (((index * 37) % 97) / 97) * (last - first));
         await nextFrame();
         await new Promise((resolve) => setTimeout(resolve));
         moves.push(performance.now() - began);

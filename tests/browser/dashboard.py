@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -13,6 +14,11 @@ from tests.processes import LOCAL_TOKEN, find_local_token
 
 PATIENCE_SECONDS = 60
 """For one response of the service on a busy machine."""
+
+
+def to_milliseconds(instant: str) -> int:
+    """Milliseconds since 1970, as the pages count them."""
+    return round(datetime.fromisoformat(instant).timestamp() * 1000)
 
 
 class Dashboard:
@@ -152,6 +158,18 @@ class Dashboard:
         return rows
 
     @property
+    def query_time(self) -> str:
+        """The point in time on display, to the second."""
+        shown = self.page.locator("#query-time-field").input_value()
+        # The browser leaves out seconds that are zero.
+        return f"{shown}:00Z" if len(shown) == len("2025-03-01T12:00") else f"{shown}Z"
+
+    @property
+    def swept_milliseconds(self) -> list[int]:
+        """The swept instants as the slider has them."""
+        return [to_milliseconds(instant) for instant in self.swept_instants]
+
+    @property
     def shares(self) -> list[str]:
         """The share of the attention of each event on the Customers page, oldest first."""
         return [row[3] for row in self.table("baskets-table")]
@@ -163,7 +181,8 @@ class Dashboard:
         """Move the slider to a share of its range, as a pointer would."""
         self.page.locator("#query-time-slider").evaluate(
             """(slider, share) => {
-                slider.value = Math.round(share * slider.max);
+                const [first, last] = [slider.min, slider.max].map(Number);
+                slider.value = Math.round(first + share * (last - first));
                 slider.dispatchEvent(new Event("input", {bubbles: true}));
             }""",
             share,

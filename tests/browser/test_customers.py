@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser import shop, world
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, to_milliseconds
 
 VIEW = "customers.html"
 AT = "2025-03-01T12:00:00Z"
@@ -29,11 +29,6 @@ def to_shares(weights: list[float]) -> list[str]:
     ]
 
 
-def now(dashboard: Dashboard) -> str:
-    """The point in time on display."""
-    return f"{dashboard.page.locator('#query-time-field').input_value()}Z"
-
-
 def test_shares_and_items_are_those_of_the_api(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT, view=VIEW)
     answer = recommend(dashboard, explain="attention")
@@ -53,7 +48,7 @@ def test_the_slider_moves_attention_and_items_at_once(dashboard: Dashboard) -> N
     seen = []
     for share in (0.1, 0.6, 0.9):
         dashboard.move_slider(share)
-        answer = recommend(dashboard, query_time=now(dashboard), explain="attention")
+        answer = recommend(dashboard, query_time=dashboard.query_time, explain="attention")
         weights = [event["weight"] for event in answer["attention"]["events"]]
         assert [share for share in dashboard.shares if share != "–"] == to_shares(weights)
         assert dashboard.top_items == [item["item_id"] for item in answer["items"]]
@@ -61,6 +56,21 @@ def test_the_slider_moves_attention_and_items_at_once(dashboard: Dashboard) -> N
     assert seen[0] != seen[2]
     # All of it is from the two sweeps of the beginning.
     assert [url for url in dashboard.requested[before:] if "/v1/attention" in url] == []
+
+
+def test_the_slider_lies_at_the_point_in_time(dashboard: Dashboard) -> None:
+    """Also where the stops are not evenly spaced, as beside one that a link names."""
+    dashboard.open(f"{REGULAR_AT}&compare_time=2025-01-10T07:11:13Z", view=VIEW)
+    slider = dashboard.page.locator("#query-time-slider")
+    for share in (0.23, 0.71):
+        dashboard.move_slider(share)
+        assert int(slider.input_value()) == to_milliseconds(dashboard.query_time)
+    slider.focus()
+    for key, by in (("ArrowLeft", -1), ("ArrowRight", 1), ("PageUp", 10), ("PageDown", -10)):
+        before = dashboard.swept_milliseconds.index(int(slider.input_value()))
+        slider.press(key)
+        dashboard.settle()
+        assert dashboard.swept_milliseconds.index(int(slider.input_value())) == before + by
 
 
 def test_steps_keep_the_hour_and_the_weekday(shop_dashboard: Dashboard) -> None:
@@ -184,7 +194,7 @@ def test_pinned_things_light_up_their_partners(dashboard: Dashboard) -> None:
 
 def test_the_reasons_of_an_item_add_up_to_its_score(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(f"#user={shop.CUSTOMER}", view=VIEW)
-    body = {"user_id": shop.CUSTOMER, "query_time": now(shop_dashboard), "explain": "reasons"}
+    body = {"user_id": shop.CUSTOMER, "query_time": shop_dashboard.query_time, "explain": "reasons"}
     answer = shop_dashboard.api("/v1/recommendations", body | {"exclude_seen": False})
     for item in answer["items"][:3]:
         row = shop_dashboard.page.locator(f"#top-items li[data-item='{item['item_id']}'] button")
@@ -205,7 +215,7 @@ def test_an_item_is_tested_by_leaving_out_each_basket(shop_dashboard: Dashboard)
     item_id = shop_dashboard.top_items[0]
     body = {
         "user_id": shop.CUSTOMER,
-        "query_time": now(shop_dashboard),
+        "query_time": shop_dashboard.query_time,
         "exclude_seen": False,
         "explain": "occlusion",
         "occlusion_unit": "basket",
@@ -228,7 +238,7 @@ def test_two_points_in_time_are_compared(dashboard: Dashboard) -> None:
     dashboard.settle()
     dashboard.move_slider(0.05)
     before = [item["item_id"] for item in recommend(dashboard)["items"]]
-    answer = recommend(dashboard, query_time=now(dashboard))
+    answer = recommend(dashboard, query_time=dashboard.query_time)
     after = [item["item_id"] for item in answer["items"]]
     entered = len(set(after) - set(before))
     summary = dashboard.page.locator("#ranking-summary")
@@ -256,7 +266,7 @@ def test_two_versions_are_compared(shop_dashboard: Dashboard) -> None:
     expect(summary).to_contain_text(f"compared with version {other}")
     body = {
         "user_id": shop.CUSTOMER,
-        "query_time": now(shop_dashboard),
+        "query_time": shop_dashboard.query_time,
         "exclude_seen": False,
         "model_version": other,
     }
@@ -303,7 +313,7 @@ def test_a_drag_selects_a_span(dashboard: Dashboard) -> None:
 def test_the_weights_of_a_head_follow_the_slider(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}&head=2", view=VIEW)
     dashboard.move_slider(0.7)
-    answer = recommend(dashboard, query_time=now(dashboard), explain="heads")
+    answer = recommend(dashboard, query_time=dashboard.query_time, explain="heads")
     weights = answer["attention"]["heads"][1]
     assert [share for share in dashboard.shares if share != "–"] == to_shares(weights)
 
@@ -311,7 +321,7 @@ def test_the_weights_of_a_head_follow_the_slider(dashboard: Dashboard) -> None:
 def test_a_withheld_query_time_has_a_sweep_too(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}&query_time_withheld=true", view=VIEW)
     dashboard.move_slider(0.8)
-    at = now(dashboard)
+    at = dashboard.query_time
     answer = recommend(dashboard, query_time=at, query_time_withheld=True)
     assert dashboard.top_items == [item["item_id"] for item in answer["items"]]
 
@@ -327,7 +337,7 @@ def test_play_moves_the_time_and_stops_at_the_end(dashboard: Dashboard) -> None:
     expect(dashboard.page.get_by_role("button", name="Play")).to_be_visible()
     dashboard.settle()
     assert int(slider.input_value()) > start
-    answer = recommend(dashboard, query_time=now(dashboard))
+    answer = recommend(dashboard, query_time=dashboard.query_time)
     assert dashboard.top_items == [item["item_id"] for item in answer["items"]]
 
 
@@ -336,7 +346,8 @@ def test_reduced_motion_plays_few_steps(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}", view=VIEW)
     dashboard.move_slider(0)
     dashboard.page.get_by_role("button", name="Play").click()
-    expect(dashboard.page.locator("#query-time-slider")).to_have_value("10")
+    tenth = dashboard.swept_milliseconds[10]
+    expect(dashboard.page.locator("#query-time-slider")).to_have_value(str(tenth))
     dashboard.page.get_by_role("button", name="Pause").click()
     dashboard.settle()
 
@@ -480,7 +491,7 @@ def test_the_tabs_keep_the_customer_and_the_time(dashboard: Dashboard) -> None:
     dashboard.page.get_by_role("link", name="Over time").click()
     dashboard.settle()
     expect(dashboard.page.locator("#user-name")).to_have_text(world.REGULAR)
-    assert now(dashboard) == "2025-03-01T12:00Z"
+    assert dashboard.query_time == "2025-03-01T12:00:00Z"
 
 
 def test_enter_takes_what_was_typed_not_an_earlier_list(dashboard: Dashboard) -> None:

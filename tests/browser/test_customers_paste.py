@@ -45,9 +45,9 @@ def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> Non
     bodies = [json.loads(body) for body in sent if body]
     assert bodies
     assert all(body["history"] == HISTORY and "user_id" not in body for body in bodies)
-    at = dashboard.page.locator("#query-time-field").input_value()
-    assert at == "2025-02-20T08:00:01"
-    body = {"history": HISTORY, "query_time": f"{at}Z", "explain": "attention"}
+    # A week after the last event.
+    assert dashboard.query_time == "2025-02-27T08:00:00Z"
+    body = {"history": HISTORY, "query_time": dashboard.query_time, "explain": "attention"}
     events = dashboard.api("/v1/recommendations", body)["attention"]["events"]
     assert dashboard.shares == [f"{event['weight'] * 100:.1f} %" for event in events]
     expect(dashboard.page.locator("#paste-note")).to_contain_text(
@@ -119,6 +119,8 @@ REFUSED = [
     ('["a"]', 'event 1 is "a"'),
     ('[{"item_id": "a", "timestamp": 0}, {"timestamp": 0}]', "that of event 2 is missing"),
     ('[{"item_id": "a", "timestamp": "2025-01-01"}]', 'that of event 1 is "2025-01-01"'),
+    ('[{"item_id": "a", "timestamp": 1e300}]', "of the years 1 to 9999, but that of event 1"),
+    ('[{"item_id": "a", "timestamp": 1e12}]', "that of event 1 is 1000000000000"),
     ('[{"item_id": "a", "timestamp": 0, "action": 3}]', "an action is a text or left out"),
     ('[{"item_id": "a", "timestamp": 0, "at": 0}]', 'event 1 has "at"; leave it out'),
 ]

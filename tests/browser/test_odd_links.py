@@ -1,7 +1,7 @@
 """Links to what is not there, a user with one event, and a service without data."""
 
 from collections.abc import Callable
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import pytest
 from playwright.sync_api import expect
@@ -62,6 +62,52 @@ def test_from_an_unpublished_version_each_can_be_chosen(odd_dashboard: Dashboard
     odd_dashboard.settle()
     expect(page.locator("#problem")).to_be_hidden()
     expect(page.locator("#compared-items tr").first).to_be_visible()
+
+
+# Times that no link should have
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"compare_time": "+275760-09-13T00:00:00.000Z"},
+        {"axis_from": "-271821-04-20T00:00:00Z", "axis_until": "+275760-09-13T00:00:00Z"},
+        {"query_time": "2025"},
+        {"axis_from": "1950-01-01T00:00:00Z"},
+        {"from": "2024-01-01T00:00:00Z"},
+    ],
+)
+def test_a_time_that_cannot_be_is_left_out(odd_dashboard: Dashboard, state: dict[str, str]) -> None:
+    page = odd_dashboard.open(link(user=odd_models.USER, **state), view="customers.html").page
+    expect(page.locator("#top-items li").first).to_be_visible()
+    page.locator("#compare").select_option("time")
+    odd_dashboard.settle()
+    for text in state.values():
+        assert text.startswith(("1950", "2024")) or text not in unquote(page.url)
+
+
+def test_the_axis_of_all_years_has_few_labels(odd_dashboard: Dashboard) -> None:
+    times = {"query_time": "0001-01-01T00:00:00Z", "compare_time": "9999-12-31T23:59:59Z"}
+    odd_dashboard.open(link(user=odd_models.USER, **times), view="customers.html")
+    labels = odd_dashboard.page.evaluate(
+        """async () => {
+            const { TimeScale } = await import("/dashboard/customers/time_scale.js");
+            const [first, last] = ["0001-01-01", "9999-12-31"].map(Date.parse);
+            return new TimeScale(first, last, 196, 1080).ticks.map(({ label }) => label);
+        }"""
+    )
+    assert labels == [str(year) for year in range(1000, 9001, 1000)]
+
+
+def test_a_span_may_be_given_backwards(odd_dashboard: Dashboard) -> None:
+    def summary(**span: str) -> str:
+        page = odd_dashboard.open(link(user=odd_models.USER, **span), view="customers.html").page
+        expect(page.locator("#baskets-summary")).to_contain_text("Averaged from")
+        return page.locator("#baskets-summary").inner_text()
+
+    early, late = "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z"
+    forwards = summary(**{"from": early, "until": late})
+    assert summary(**{"from": late, "until": early}) == forwards
 
 
 # Users without a history, or with one event

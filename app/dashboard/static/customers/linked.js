@@ -1,6 +1,8 @@
 // @ts-check
 /** What is pointed at or pinned, and its partners in the other cards. */
 
+import { parseInstant } from "../shell/instants.js";
+
 /**
  * @typedef {{kind: "item", itemId: string} | {kind: "basket", at: number} |
  *   {kind: "event", at: number, itemId: string}} Target
@@ -101,7 +103,7 @@ export function readTarget(text) {
   const [, kind, rest] = /^(item|basket|event):(.+)$/s.exec(text) ?? [];
   if (kind === "item") return { kind, itemId: rest };
   const [, instant, itemId] = /^([^Z]+Z)(?::(.+))?$/s.exec(rest ?? "") ?? [];
-  const at = Date.parse(instant);
+  const at = parseInstant(instant);
   if (Number.isNaN(at)) return undefined;
   if (kind === "basket") return { kind, at };
   return itemId === undefined ? undefined : { kind: "event", at, itemId };

@@ -2,7 +2,7 @@
 /** The Customers page: its state, its requests, and the cards that show them on one time axis. */
 
 import { LatestRequest, listModels } from "../shell/api.js";
-import { formatInstant, pluralize, SECOND } from "../shell/format.js";
+import { formatInstant, pluralize } from "../shell/format.js";
 import { byId } from "../shell/html.js";
 import {
   announce,
@@ -37,7 +37,16 @@ import { RankingCard } from "./ranking_card.js";
 import { RanksCard } from "./ranks_card.js";
 import { Sweep } from "./sweep.js";
 import { offerTakeAway } from "./take_away_entries.js";
-import { findAxis, findWhole, isShortest, loadSpan, moveInto, sweepInstants, zoom } from "./time_axis.js";
+import {
+  chooseQueryTime,
+  findAxis,
+  findWhole,
+  isShortest,
+  loadSpan,
+  moveInto,
+  sweepInstants,
+  zoom,
+} from "./time_axis.js";
 import { buildView } from "./view.js";
 import { WhyCard } from "./why_card.js";
 
@@ -86,7 +95,7 @@ const player = new Player({
   onStop: () => rest(),
   changeSpeed: (speed) => save({ speed }),
 });
-const pointInTime = new PointInTime({ slide, enter, zoom: zoomAxis });
+const pointInTime = new PointInTime({ slide: goTo, enter, zoom: zoomAxis });
 const search = new CustomerSearch(byId("customer-search"), {
   choose: (user) => open({ ...OTHER_HISTORY, user, query_time: null }),
 });
@@ -146,7 +155,7 @@ async function open(update = {}, { isNavigation = true, leftOut = /** @type {str
   linked.restore(state.pin);
   try {
     span = await loadSpan(state, loading.signal);
-    state.query_time ??= span.last === null ? span.first + 365 * 86_400_000 : span.last + SECOND;
+    state.query_time ??= chooseQueryTime(span);
     LINK.save(state, { isNavigation: isNavigation && isOther });
     state = { ...state, ...moveInto(state, state.query_time) };
     pointInTime.show(state.query_time);
@@ -269,12 +278,6 @@ function alignSlider() {
   pointInTime.showZoom({ isWhole: state.axis_from === null, isShortest: isShortest(axis()) });
 }
 
-/** Moves the point in time to a swept instant. */
-function slide(index) {
-  player.stop();
-  if (sweep !== null) follow(index);
-}
-
 /** Moves the point in time to any instant. */
 function enter(at) {
   if (span === null) return;
@@ -296,7 +299,7 @@ function zoomAxis(factor) {
 /** Moves the point in time to the swept instant that is nearest. */
 function goTo(at) {
   player.stop();
-  follow(nearest(at));
+  if (sweep !== null) follow(nearest(at));
 }
 
 function follow(index) {
@@ -398,7 +401,7 @@ function followLink() {
   state = LINK.read();
   // A long history is in no link, but "back" within this page restores it.
   if (state.user === null) state.history ??= pasted;
-  isSelecting = state.from !== null;
+  isSelecting = state.from !== null && state.until !== null;
   showSelecting();
   showControls();
   openState();

@@ -3,13 +3,13 @@
 
 import { pluralize } from "../shell/format.js";
 import { byId, html, render } from "../shell/html.js";
+import { fromEpochSeconds, parseInstant } from "../shell/instants.js";
 
 const EVENT_FIELDS = ["item_id", "timestamp", "action"];
 /** The fields of a request body that the page supports. */
 const SUPPORTED_FIELDS = ["history", "query_time", "n", "exclude_seen", "query_time_withheld"];
 /** Fields without an effect on this page. */
 const IGNORED_FIELDS = ["user_id", "explain", "explain_item_id"];
-const WITH_OFFSET = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
 const MOST_IN_A_LINK = { events: 50, characters: 4000 };
 const EXAMPLE = `[
   {"item_id": "sku-0002", "timestamp": "2011-06-01T10:00:00Z", "action": "purchase"},
@@ -96,7 +96,7 @@ export function showPasteNote(history, leftOut = []) {
 export function pastedEvents(history) {
   const known = new Map();
   for (const { item_id: itemId, timestamp, action = null } of history) {
-    const at = parseInstant(timestamp);
+    const at = parseTimestamp(timestamp);
     known.set(JSON.stringify([itemId, at, action]), { itemId, at, action });
   }
   return [...known.values()].sort((one, other) => one.at - other.at);
@@ -191,10 +191,10 @@ function checkEvent(event, index) {
       `an item_id is a text, but that of ${name} is ${abbreviate(itemId)}; put it in quotation marks`,
     );
   }
-  if (Number.isNaN(parseInstant(timestamp))) {
+  if (Number.isNaN(parseTimestamp(timestamp))) {
     throw new InvalidHistory(
       "a timestamp is a text such as 2011-12-09T12:50:00Z, with its offset from UTC, or epoch " +
-        `seconds, but that of ${name} is ${abbreviate(timestamp)}; write it as one of these`,
+        `seconds, of the years 1 to 9999, but that of ${name} is ${abbreviate(timestamp)}; write it as one of these`,
     );
   }
   if (action !== null && (typeof action !== "string" || action === "")) {
@@ -208,7 +208,7 @@ function checkEvent(event, index) {
 /** The fields of a body other than the history, with the types of the page's state. */
 function parseSettings(body) {
   const settings = {};
-  const at = parseInstant(body.query_time);
+  const at = parseTimestamp(body.query_time);
   if (!Number.isNaN(at)) settings.query_time = at;
   if (Number.isInteger(body.n) && body.n >= 1 && body.n <= 100) settings.n = body.n;
   for (const name of ["exclude_seen", "query_time_withheld"]) {
@@ -222,13 +222,10 @@ function parseSettings(body) {
   return { settings, leftOut: [...unsupported, ...invalid] };
 }
 
-/** Milliseconds since 1970 of an instant as the API takes it; NaN for anything else. */
-function parseInstant(value) {
-  if (typeof value === "number") return Math.floor(value * 1000);
-  if (typeof value === "string" && WITH_OFFSET.test(value)) {
-    return Date.parse(value.replace(" ", "T").toUpperCase());
-  }
-  return NaN;
+/** Milliseconds since 1970 of a timestamp as the API takes it; NaN for anything else. */
+function parseTimestamp(value) {
+  if (typeof value === "number") return fromEpochSeconds(value);
+  return typeof value === "string" ? parseInstant(value) : NaN;
 }
 
 /** A value as JSON, at most 60 characters. */

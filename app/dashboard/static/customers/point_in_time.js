@@ -7,6 +7,8 @@ import { byId } from "../shell/html.js";
 const FACTOR = 3;
 /** The thumb of the slider, in pixels. */
 const THUMB = 16;
+/** How many stops a key moves the slider. @type {Record<string, number>} */
+const KEYS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
 
 /** Shows the point in time, and calls back when it is moved or the axis is zoomed. */
 export class PointInTime {
@@ -17,17 +19,25 @@ export class PointInTime {
     out: byId("zoom-out"),
     whole: byId("zoom-whole"),
   };
-  /** The indices of the first and the last swept instant on the axis. */
-  #stops = { first: 0, last: 1 };
+  /** The swept instants, and the indices of the first and the last of them on the axis. */
+  #instants = [0];
+  #stops = { first: 0, last: 0 };
+  #index = 0;
 
   /**
    * @param {object} handlers
-   * @param {(index: number) => void} handlers.slide called with the index of a swept instant
+   * @param {(at: number) => void} handlers.slide called with an instant near a swept one
    * @param {(at: number) => void} handlers.enter called with any instant
    * @param {(factor: number) => void} handlers.zoom called with how much longer the axis becomes
    */
   constructor({ slide, enter, zoom }) {
     this.#slider.addEventListener("input", () => slide(Number(this.#slider.value)));
+    this.#slider.addEventListener("keydown", (event) => {
+      const index = this.#indexAfter(event.key);
+      if (index === null) return;
+      event.preventDefault();
+      slide(this.#instants[index]);
+    });
     this.#field.addEventListener("change", () => {
       const at = parseFieldValue(this.#field.value);
       if (at !== null) enter(at);
@@ -62,12 +72,14 @@ export class PointInTime {
   show(at, index = /** @type {number | null} */ (null)) {
     this.#field.value = toFieldValue(at);
     if (index === null) return;
-    this.#slider.value = index;
+    this.#index = index;
+    this.#slider.value = this.#instants[index];
     this.#slider.setAttribute("aria-valuetext", `${formatInstant(at)} UTC`);
   }
 
   /**
-   * Makes the slider stop at the swept instants on the axis, which it lies over.
+   * Makes the slider stop at the swept instants on the axis, which it lies over. Its values are
+   * milliseconds, so the thumb is where the instant is, however far apart the stops are.
    *
    * @param {number[]} instants
    * @param {import("./time_scale.js").TimeScale} scale
@@ -77,9 +89,10 @@ export class PointInTime {
     const [first, last] = [instants.findIndex(isShown), instants.findLastIndex(isShown)];
     // Another part of the axis, whose instants have not arrived yet.
     if (first < 0) return;
+    this.#instants = instants;
     this.#stops = { first, last };
-    this.#slider.min = first;
-    this.#slider.max = last;
+    this.#slider.min = instants[first];
+    this.#slider.max = instants[last];
     const { style } = this.#slider;
     // The middle of the thumb moves between the ends of the axis.
     const [left, right] = [scale.x(instants[first]), scale.x(instants[last])];
@@ -92,5 +105,14 @@ export class PointInTime {
     this.#buttons.in.disabled = isShortest;
     this.#buttons.out.disabled = isWhole;
     this.#buttons.whole.disabled = isWhole;
+  }
+
+  /** The stop that a key leads to; null for a key of no meaning to a slider. */
+  #indexAfter(key) {
+    const { first, last } = this.#stops;
+    if (key === "Home") return first;
+    if (key === "End") return last;
+    const by = KEYS[key];
+    return by === undefined ? null : Math.min(last, Math.max(first, this.#index + by));
   }
 }

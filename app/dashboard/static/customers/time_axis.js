@@ -3,6 +3,7 @@
 
 import { call } from "../shell/api.js";
 import { DAY, HOUR, MINUTE, SECOND } from "../shell/format.js";
+import { clampInstant } from "../shell/instants.js";
 import { pastedEvents } from "./pasted_history.js";
 
 const MOST_INSTANTS = 200;
@@ -11,6 +12,8 @@ const LEAST_STEPS = 24;
 const UNITS = [7 * DAY, DAY, HOUR, MINUTE];
 /** Of the span after the last event, and at least and at most. */
 const AFTER_LAST = { share: 0.25, least: 30 * DAY, most: 120 * DAY };
+/** From the last event to the point in time that a customer opens with. */
+const LATER = 7 * DAY;
 /** The shortest part of the axis that can be drawn. */
 const SHORTEST = 6 * HOUR;
 
@@ -42,13 +45,20 @@ export async function loadSpan({ user, history }, signal) {
   return { ...toSpan(Date.parse(first), Date.parse(events[0].timestamp)), events: stored };
 }
 
+/** Where to begin: a week after the last event, or now if that is earlier; now where there is none. */
+export function chooseQueryTime({ last }) {
+  const now = Math.floor(Date.now() / SECOND) * SECOND;
+  return last === null ? now : Math.max(last + SECOND, Math.min(last + LATER, now));
+}
+
 function toSpan(first, last) {
   if (last === null) {
     const now = Math.floor(Date.now() / SECOND) * SECOND;
     return { first: now - 365 * DAY, end: now + AFTER_LAST.least, last };
   }
   const { share, least, most } = AFTER_LAST;
-  return { first, end: last + Math.min(most, Math.max(least, (last - first) * share)), last };
+  const after = Math.min(most, Math.max(least, (last - first) * share));
+  return { first, end: clampInstant(last + after), last };
 }
 
 /**
@@ -90,7 +100,7 @@ export function findWhole({ query_time, compare_time }, { first, end }) {
  */
 export function findAxis(state, span) {
   const { axis_from: first, axis_until: end } = state;
-  return first !== null && first < end ? { first, end } : findWhole(state, span);
+  return first !== null && end !== null && first < end ? { first, end } : findWhole(state, span);
 }
 
 /** Whether a part of the axis is the shortest that can be drawn. */
@@ -118,5 +128,8 @@ export function moveInto(state, at) {
   const { axis_from: from, axis_until: until } = state;
   if (from === null || until === null || (at >= from && at <= until)) return {};
   const half = (until - from) / 2;
-  return { axis_from: Math.round(at - half), axis_until: Math.round(at + half) };
+  return {
+    axis_from: clampInstant(Math.round(at - half)),
+    axis_until: clampInstant(Math.round(at + half)),
+  };
 }

@@ -8,7 +8,7 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 /** Steps below a month, in milliseconds. */
 const SHORT = [MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
 /** Steps from a month on, in months. */
-const LONG = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200];
+const LONG = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000];
 const MONTH = 30 * DAY;
 
 /** A linear scale from instants (milliseconds) to pixels. */
@@ -74,8 +74,8 @@ export class TimeScale {
     const start = new Date(this.first);
     const from = start.getUTCFullYear() * 12 + start.getUTCMonth();
     for (let month = Math.ceil(from / months) * months; ; month += months) {
-      const at = Date.UTC(Math.floor(month / 12), month % 12);
-      if (at > this.last) return ticks;
+      const at = startOfMonth(month);
+      if (!(at <= this.last)) return ticks;
       const year = String(Math.floor(month / 12));
       if (at >= this.first) {
         ticks.push({ at, label: month % 12 === 0 || months >= 12 ? year : MONTHS[month % 12] });
@@ -83,6 +83,9 @@ export class TimeScale {
     }
   }
 }
+
+/** The start of a month, counted from January of the year 0. `Date.UTC` would take 11 for 1911. */
+const startOfMonth = (month) => new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12, 1);
 
 /** A day as "5 Oct". */
 function formatShortDay(at) {

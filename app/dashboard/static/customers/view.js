@@ -79,5 +79,6 @@ function findOther({ query_time, compare_time, compare_version }, sweep, otherSw
 
 function findAveraged({ from, until }, sweep) {
   if (from === null || until === null) return null;
-  return { from: sweep.nearest(from), until: sweep.nearest(until) };
+  // A link may have them in any order.
+  return { from: sweep.nearest(Math.min(from, until)), until: sweep.nearest(Math.max(from, until)) };
 }

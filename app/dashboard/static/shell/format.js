@@ -4,6 +4,8 @@
  * times are UTC.
  */
 
+import { parseInstant } from "./instants.js";
+
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
@@ -42,9 +44,9 @@ export const formatDay = (at) => toFieldValue(at).slice(0, 10);
 /** An instant as the value of a datetime-local field. */
 export const toFieldValue = (at) => new Date(at).toISOString().slice(0, 19);
 
-/** Parses the value of a datetime-local field as UTC; null if it is incomplete. */
+/** Parses the value of a datetime-local field as UTC; null if it is incomplete or not of the years 1 to 9999. */
 export function parseFieldValue(text) {
-  const at = Date.parse(text.length === 16 ? `${text}:00Z` : `${text}Z`);
+  const at = parseInstant(text.length === 16 ? `${text}:00Z` : `${text}Z`);
   return Number.isNaN(at) ? null : at;
 }
 

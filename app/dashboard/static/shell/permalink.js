@@ -1,6 +1,8 @@
 // @ts-check
 /** The state of a page, kept in the URL's fragment so that a link restores it. */
 
+import { parseInstant } from "./instants.js";
+
 /**
  * @typedef {object} Field one value of the state
  * @property {any} defaultValue left out of the fragment
@@ -71,7 +73,10 @@ export const text = (defaultValue = null) => ({
  */
 export const instant = (defaultValue = null) => ({
   defaultValue,
-  read: (text) => (Number.isNaN(Date.parse(text)) ? undefined : Date.parse(text)),
+  read(text) {
+    const at = parseInstant(text);
+    return Number.isNaN(at) ? undefined : at;
+  },
   write: (value) => new Date(value).toISOString(),
 });
 
