@@ -1,4 +1,7 @@
-"""Facts about recommended items: their events in a history, and how often all users chose them."""
+"""Facts about recommended items: their events in a history, and how often all users chose them.
+
+Facts are of the query time, also where the model does not read it.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -104,8 +107,6 @@ def _count_windows(
     if counts is None:
         return unknown, unknown
     popularity, at = counts.popularity.popularity, query.query_time
-    if query.query_time_withheld and query.history:
-        at = query.history[-1].at
     if at - popularity.end_at > _MOST_STALE:
         return unknown, unknown
     counted = popularity.count_windows(rows, at, WINDOW_DAYS)

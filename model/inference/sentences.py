@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import sqrt
 from typing import NamedTuple
 
-from model.actions import is_purchase, is_undoing, split_words
+from model.actions import is_purchase, is_undoing, names_act
 from model.history import Event
 from model.inference.answers import ContributionKind, ItemFacts, Reasons, ScoredItem
 
@@ -26,9 +26,8 @@ _VERBS = {
     "Played": {"listen", "listened", "play", "played", "stream", "streamed"},
     "Read": {"read"},
     "Rated": {"rate", "rated", "rating", "review", "reviewed"},
-    "Put in the basket": {"basket", "cart"},
 }
-"""Participles by the words of an action's name."""
+"""Participles by the names of their acts."""
 
 _TREND = 1.5
 _STANDARD_ERRORS = 2.0
@@ -83,25 +82,28 @@ def _describe_events(facts: ItemFacts, words: Words) -> str:
 def _name_events(action: str | None, words: Words) -> str:
     if is_purchase(action):
         return "bought"
-    named = frozenset() if action is None else split_words(action)
+    if names_act(action, {"basket", "cart"}, beside={"add", "added", "put"}):
+        return "put in the basket"
     of_history = f"in this {words.person}'s history"
-    return next((verb for verb, known in _VERBS.items() if known & named), of_history)
+    return next((verb for verb, names in _VERBS.items() if names_act(action, names)), of_history)
 
 
 def _describe_largest(reasons: Reasons, words: Words, follows: str | None) -> str:
     """Describe what speaks most for an item that the user has not chosen."""
     largest = next((one for one in reasons.contributions if one.kind != "average"), None)
     has_average = any(one.kind == "average" for one in reasons.contributions)
-    fits = f"fits what this {words.person} {words.chose} lately"
+    fits = f"fits what this {words.person} {words.chose} most recently"
     if not has_average:
         # Nothing to compare with: even the last item has such a score.
         return f"ranked by how well it {fits}"
     if largest is None or largest.value <= 0:
         return "ranked by the model, but nothing in particular speaks for it"
+    # Counts that end before the query time say nothing about it.
+    when = "in the latest data" if reasons.facts.recent_events is None else "at this time"
     described: dict[ContributionKind, str] = {
         "state": fits,
         "bias": "chosen more often than most items",
-        "popularity": f"popular with all {words.people} lately",
+        "popularity": f"popular with all {words.people} {when}",
         "calendar": "fits the time of the day, the week or the year",
         "repeats": f"in this {words.person}'s history, but taken back since",
         "followers": follows or fits,

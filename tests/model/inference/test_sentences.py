@@ -55,6 +55,10 @@ OWN: dict[ContributionKind, float] = {"average": -9, "repeats": 8, "state": 1}
         ("order", 2, 0, "Bought 2 times, last less than a day ago."),
         ("view", 1, 0, "Viewed once, less than a day ago."),
         ("add_to_cart", 3, 2, "Put in the basket 3 times, last 2 days ago."),
+        ("ProductViewed", 2, 2, "Viewed 2 times, last 2 days ago."),
+        ("abandoned_purchase", 3, 2, "In this customer's history 3 times, last 2 days ago."),
+        ("buy_later", 1, 2, "In this customer's history once, 2 days ago."),
+        ("never_read", 1, 2, "In this customer's history once, 2 days ago."),
         ("display", 3, 2, "In this customer's history 3 times, last 2 days ago."),
         (None, 1_000, 2, "In this customer's history 1,000 times, last 2 days ago."),
     ],
@@ -88,9 +92,9 @@ def test_a_trend_is_named_if_it_is_large_and_no_chance(
 @pytest.mark.parametrize(
     ("contributions", "expected"),
     [
-        ({"state": 2, "bias": 1}, "Fits what this customer bought lately."),
+        ({"state": 2, "bias": 1}, "Fits what this customer bought most recently."),
         ({"state": 1, "bias": 2}, "Chosen more often than most items."),
-        ({"popularity": 2, "state": 1}, "Popular with all customers lately."),
+        ({"popularity": 2, "state": 1}, "Popular with all customers in the latest data."),
         ({"calendar": 2, "state": 1}, "Fits the time of the day, the week or the year."),
         ({"repeats": 2, "state": 1}, "In this customer's history, but taken back since."),
         (
@@ -111,12 +115,12 @@ def test_a_new_item_is_described_by_its_largest_contribution(
 
 def test_words_of_a_shop_need_a_history_of_purchases() -> None:
     state: dict[ContributionKind, float] = {"average": 0, "state": 1}
-    assert write(state, is_shop=False) == "Fits what this user chose lately."
+    assert write(state, is_shop=False) == "Fits what this user chose most recently."
     assert choose_words([]) == choose_words([Event("i1", 0)]) == NEUTRAL
 
 
 def test_a_model_without_an_average_only_ranks() -> None:
-    expected = "Ranked by how well it fits what this customer bought lately."
+    expected = "Ranked by how well it fits what this customer bought most recently."
     assert write({"state": -3, "bias": 1}) == expected
 
 
