@@ -114,6 +114,12 @@ class Card:
 
     def __repr__(self) -> str:
         lines = [f"{one.rank:>3}  {one.name}  ({one.reason})" for one in self.items]
+        if self.baskets:
+            lines.append("     attention by basket, and per event over the mean:")
+        lines += [
+            f"     {one.when}  {one.weight:6.1%}  ×{one.lift:.2g}  {one.names}"
+            for one in self.baskets
+        ]
         return "\n".join([f"Card({self.title})", *lines])
 
     def _name(self, row: int) -> str:

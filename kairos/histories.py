@@ -1,5 +1,9 @@
 """The events of each user that a model in a notebook can look up."""
 
+from collections.abc import Iterable
+from operator import index
+from typing import SupportsIndex, cast
+
 import polars as pl
 
 from kairos.frames import Frame, to_history
@@ -8,6 +12,9 @@ from model.errors import KairosError
 from model.history import Event
 from training.data.dataset import Dataset
 from training.data.plausible_times import drop_implausible
+
+UserId = str | int
+"""As the column `user_id` has it: an integer stands for its digits."""
 
 _MOST_NAMED = 3
 
@@ -62,3 +69,31 @@ def read_history(frame: Frame) -> tuple[Event, ...]:
     """
     events = to_history(frame)
     return () if events.is_empty() else Dataset.of(events).history(0)
+
+
+def to_user_id(user: object) -> str:
+    """Return the id of a user as a text.
+
+    Raises:
+        KairosError: if it is neither a text nor an integer.
+    """
+    if isinstance(user, str):
+        return user
+    if not isinstance(user, bool) and isinstance(user, SupportsIndex):
+        return str(index(user))
+    raise KairosError(
+        f"a user's id is a text or an integer, but got {user!r} of type {type(user).__name__}; "
+        "pass an id of the column user_id"
+    )
+
+
+def list_users(users: UserId | Iterable[UserId] | None) -> list[str] | None:
+    """List the ids of one user or of several, also of a column of a frame; None for None.
+
+    Raises:
+        KairosError: if one of them is no id.
+    """
+    if users is None:
+        return None
+    is_one = isinstance(users, str) or not isinstance(users, Iterable)
+    return [to_user_id(user) for user in ([users] if is_one else cast("Iterable[UserId]", users))]

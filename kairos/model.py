@@ -2,7 +2,7 @@
 
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, final
 
@@ -10,7 +10,14 @@ import polars as pl
 
 from kairos.card import Card
 from kairos.frames import Frame, Source, to_events
-from kairos.histories import Histories, UnknownUserError, read_history
+from kairos.histories import (
+    Histories,
+    UnknownUserError,
+    UserId,
+    list_users,
+    read_history,
+    to_user_id,
+)
 from kairos.instants import Instant, space_instants, to_instant
 from kairos.tables import (
     build_attention_table,
@@ -56,7 +63,8 @@ class NoReportError(KairosError):
 class Model:
     """A trained model, and the events of the users that it can look up.
 
-    `kairos.fit` and `kairos.load` return it. Users are given by their id among these events, or as
+    `kairos.fit` and `kairos.load` return it. Users are given by their id among these events, a text
+    or an integer, or as
     the `history` of someone else: a frame with `item_id` and `timestamp`. Query times are
     `kairos.instants.Instant`; the default is the instant of the last event.
     """
@@ -134,7 +142,7 @@ class Model:
 
     def recommend(
         self,
-        users: str | Sequence[str] | None = None,
+        users: UserId | Iterable[UserId] | None = None,
         *,
         history: Frame | None = None,
         at: Instant | None = None,
@@ -158,11 +166,11 @@ class Model:
             EventSourceError: if the history is invalid.
         """
         constraints = self._constrain(n, exclude_seen)
-        several = users is not None and not isinstance(users, str)
+        several = list_users(users)
         queries = (
-            [self._build_query(user, None, at) for user in users or ()]
-            if several and history is None
-            else [self._build_query(users, history, at)]  # type: ignore[arg-type]
+            [self._build_query(None, history, at)]
+            if several is None
+            else [self._build_query(user, history, at) for user in several]
         )
         answers = [
             (query.user_id, self.predictor.recommend(query, constraints, explain=explain))
@@ -183,7 +191,7 @@ class Model:
 
     def attention(
         self,
-        user: str | None = None,
+        user: UserId | None = None,
         *,
         history: Frame | None = None,
         query_times: Sequence[Instant] | None = None,
@@ -206,13 +214,17 @@ class Model:
             UnknownUserError: if the user has no events.
             NoAttentionError: if the model does not attend.
         """
+        if by not in {"event", "basket"}:
+            raise KairosError(
+                f"attention is summed by 'event' or 'basket', but got {by!r}; pass one of these"
+            )
         sweep = self._sweep(user, history, query_times, n=0, exclude_seen=False)
         table = build_attention_table(self.predictor.catalog, sweep)
         return sum_baskets(table) if by == "basket" else table
 
     def plot_attention(
         self,
-        user: str | None = None,
+        user: UserId | None = None,
         *,
         history: Frame | None = None,
         at: Instant | None = None,
@@ -248,12 +260,12 @@ class Model:
             self.predictor.catalog,
             n=n,
             at=None if at is None else to_instant(at),
-            title=f"{user or 'history'}: attention by basket",
+            title=f"{_name(user) or 'history'}: attention by basket",
         )
 
     def card(
         self,
-        user: str | None = None,
+        user: UserId | None = None,
         *,
         history: Frame | None = None,
         at: Instant | None = None,
@@ -319,8 +331,10 @@ class Model:
         )
 
     def _constrain(self, n: int, exclude_seen: bool | None) -> Constraints:
-        if n < 0:
-            raise KairosError(f"a number of items is not negative, but got {n}; pass n=10")
+        if not isinstance(n, int) or n < 0:
+            raise KairosError(
+                f"a number of items is an integer from 0 on, but got {n!r}; pass n=10"
+            )
         if exclude_seen is None:
             try:
                 exclude_seen = self.recipe.data.exclude_seen
@@ -328,7 +342,7 @@ class Model:
                 exclude_seen = True
         return Constraints(n=n, exclude_seen=exclude_seen)
 
-    def _find_events(self, user: str | None, history: Frame | None) -> tuple[Event, ...]:
+    def _find_events(self, user: UserId | None, history: Frame | None) -> tuple[Event, ...]:
         if (user is None) == (history is None):
             raise KairosError(
                 "a query is for a user or for a history, but got "
@@ -342,12 +356,12 @@ class Model:
                 f"users are looked up in events, but the model has none to find {user!r} in; pass "
                 "events= to kairos.load, or history="
             )
-        return self._histories.find(user)
+        return self._histories.find(to_user_id(user))
 
-    def _build_query(self, user: str | None, history: Frame | None, at: Instant | None) -> Query:
+    def _build_query(self, user: UserId | None, history: Frame | None, at: Instant | None) -> Query:
         events = self._find_events(user, history)
         query_time = self._find_last(events) if at is None else to_instant(at)
-        return Query.as_of(events, query_time, user_id=user)
+        return Query.as_of(events, query_time, user_id=_name(user))
 
     def _find_last(self, events: tuple[Event, ...]) -> int:
         """Return the instant of the last event that is known: of these, or of all."""
@@ -358,7 +372,7 @@ class Model:
 
     def _sweep(
         self,
-        user: str | None,
+        user: UserId | None,
         history: Frame | None,
         query_times: Sequence[Instant] | None,
         *,
@@ -376,7 +390,7 @@ class Model:
         if not instants:
             raise KairosError("a sweep has query times, but got none; pass at least one")
         sweep = self.predictor.sweep(
-            Query.as_of(events, instants[-1], user_id=user),
+            Query.as_of(events, instants[-1], user_id=_name(user)),
             instants,
             self._constrain(n, exclude_seen),
         )
@@ -387,6 +401,10 @@ class Model:
                 "recipe with another encoder"
             )
         return sweep
+
+
+def _name(user: UserId | None) -> str | None:
+    return None if user is None else to_user_id(user)
 
 
 def _warn_once(answers: Iterator[Recommendation]) -> None:

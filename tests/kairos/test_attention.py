@@ -173,6 +173,7 @@ def test_a_card_shows_the_recommended_items_and_the_baskets(model: kairos.Model)
     assert all(title in html for title in items["title"])
     assert "4 events read" in html
     assert str(items["title"][0]) in repr(card)
+    assert all(f"{one.when}  {one.weight:6.1%}" in repr(card) for one in card.baskets)
 
 
 def test_a_card_escapes_what_others_wrote(

@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -55,6 +56,42 @@ def test_several_users_get_what_each_gets(model: kairos.Model) -> None:
     assert one.columns == ["user_id", "rank", "item_id", "title", "score", "reason"]
     assert one["title"].to_list() == [f"Title of {item_id}" for item_id in one["item_id"]]
     assert model.recommend([], at=AT).is_empty()
+
+
+def test_users_may_be_a_column(model: kairos.Model) -> None:
+    expected = model.recommend(["u4", "u13"], at=AT)
+    column = pl.Series(["u4", "u13"])
+    for users in (column, column.to_pandas(), iter(column)):
+        assert model.recommend(users, at=AT).equals(expected)
+
+
+def test_integers_are_ids(events: pl.DataFrame) -> None:
+    numbered = events.with_columns(pl.col("user_id").str.slice(1).cast(pl.Int64))
+    model = kairos.fit(
+        numbered, recipe=RUN.model_copy(update={"encoder": MarkovConfig()}), quiet=True
+    )
+    expected = model.recommend("4", at=AT)
+    assert model.recommend(4, at=AT).equals(expected)
+    assert model.recommend(pl.Series([4]), at=AT).equals(expected)
+    assert model.card(4, at=AT).title == model.card("4", at=AT).title
+
+
+@pytest.mark.parametrize("users", [2.5, True, ["u4", None], [["u4"]]])
+def test_what_is_no_id_is_refused(model: kairos.Model, users: Any) -> None:
+    with pytest.raises(KairosError, match="a user's id is a text or an integer, but got"):
+        model.recommend(users, at=AT)
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, "3", None])
+def test_what_is_no_number_of_items_is_refused(model: kairos.Model, n: Any) -> None:
+    with pytest.raises(KairosError, match="a number of items is an integer from 0 on, but got"):
+        model.recommend("u4", at=AT, n=n)
+
+
+def test_attention_is_by_event_or_by_basket(model: kairos.Model) -> None:
+    by: Any = "basekt"
+    with pytest.raises(KairosError, match="by 'event' or 'basket', but got 'basekt'"):
+        model.attention("u4", by=by)
 
 
 def test_a_history_is_answered_as_its_user(model: kairos.Model, events: pl.DataFrame) -> None:
