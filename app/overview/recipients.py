@@ -54,12 +54,13 @@ async def find_recipients(
     except errors.UnknownItemError as error:
         raise ItemNotFoundError(str(error)) from error
     last = predictor.bundle.manifest.data_window.last_at if at is None else at
-    found = []
-    for number in range(instants):
-        query_time = max(last - number * step_days * MICROSECONDS_PER_DAY, FIRST_INSTANT)
-        found.append(
-            await _find_at(context, predictor, item_id, prefix, query_time, users=users, n=n)
-        )
+    step = step_days * MICROSECONDS_PER_DAY
+    # Each once: near the first instant of all, several would be that one.
+    query_times = dict.fromkeys(max(last - back * step, FIRST_INSTANT) for back in range(instants))
+    found = [
+        await _find_at(context, predictor, item_id, prefix, query_time, users=users, n=n)
+        for query_time in query_times
+    ]
     return ItemRecipients(item_id, predictor.version, tuple(found))
 
 

@@ -15,6 +15,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
     OverShareError,
+    UnprocessableError,
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
@@ -127,6 +128,10 @@ async def list_example_users(
     Sought among the 200 users with the latest events up to `at`. The middle is the geometric mean
     of `min_seconds` and `max_seconds`, or half of the latter if the former is 0.
     """
+    if min_seconds > max_seconds:
+        raise UnprocessableError(
+            f"min_seconds is at most max_seconds, but {min_seconds:g} > {max_seconds:g}; swap them"
+        )
     return JsonResponse(
         await find_example_users(
             context,

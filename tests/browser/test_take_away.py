@@ -66,11 +66,15 @@ def test_the_link_of_a_card_restores_the_view(dashboard: Dashboard) -> None:
 
 def test_cells_cannot_run_as_formulas(dashboard: Dashboard) -> None:
     dashboard.open(view="customers.html")
+    wide = [f"{chr(ord(sign) + 0xFEE0)}1" for sign in "=+-@"]
+    values = ["=1+1", "+x", "@a", "-2", "\n=1", *wide, 'a "b", c', "plain", -2.5, None]
     cells = dashboard.page.evaluate(
-        """async () => {
+        """async (values) => {
             const path = new URL("widgets/take_away_text.js", document.baseURI).href;
             const { toCell } = await import(path);
-            return ["=1+1", "+x", "@a", "-2", 'a "b", c', "plain", -2.5, null].map(toCell);
-        }"""
+            return values.map(toCell);
+        }""",
+        values,
     )
-    assert cells == ["'=1+1", "'+x", "'@a", "'-2", '"a ""b"", c"', "plain", "-2.5", ""]
+    begun = ["'=1+1", "'+x", "'@a", "'-2", '"\'\n=1"', *(f"'{text}" for text in wide)]
+    assert cells == [*begun, '"a ""b"", c"', "plain", "-2.5", ""]

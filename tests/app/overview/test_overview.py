@@ -84,6 +84,16 @@ def test_a_sample_without_users_has_no_share(shared_client: Client) -> None:
     assert (instant["sampled_users"], instant["share_of_top_10"]) == (0, None)
 
 
+def test_recipients_have_each_instant_once(shared_client: Client) -> None:
+    answer = get(
+        shared_client, "/v1/items/i1/recipients", instants=3, at="0001-01-01T12:00:00Z", step_days=1
+    )
+    assert [one["query_time"] for one in answer["instants"]] == [
+        "0001-01-01T12:00:00Z",
+        "0001-01-01T00:00:00Z",
+    ]
+
+
 def test_an_item_unknown_to_the_model_has_no_recipients(shared_client: Client) -> None:
     problem(shared_client.get("/v1/items/none/recipients"), 404, "item_not_found")
 
@@ -152,6 +162,12 @@ def test_an_example_has_a_last_event_of_the_age(client_on_either: Client) -> Non
         # Four days after the last event; the last one of u3 is too recent.
         ("u1", *(f"{END - days(back):%Y-%m-%dT%H:%M:%SZ}" for back in (6, 10)), "i2")
     ]
+
+
+def test_a_range_of_ages_begins_before_it_ends(client: Client) -> None:
+    answer = client.get("/v1/overview/examples", params={"min_seconds": 9, "max_seconds": 8})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == ("min_seconds is at most max_seconds, but 9 > 8; swap them")
 
 
 def test_examples_are_of_an_action_and_a_category(client: Client) -> None:
