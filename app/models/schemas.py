@@ -160,6 +160,9 @@ class ModelSummary:
     """The end of training; null if the manifest cannot be read."""
     data_window: DataSpan | None
     """The span of the training events; null if the manifest cannot be read."""
+    encoder: str | None
+    """The kind of its encoder, such as `self_attention`; `counting` only counts events. Null if the
+    manifest cannot be read."""
     metrics: dict[str, float] | None
     """Headline test metrics; null if the manifest cannot be read."""
     refused: str | None

@@ -84,6 +84,7 @@ def _summarize(
             None if manifest is None else format_instant(from_datetime(manifest.created_at))
         ),
         data_window=None if manifest is None else _to_data_span(manifest),
+        encoder=None if manifest is None else manifest.recommender.encoder.kind,
         metrics=None if manifest is None else _select_headline_metrics(manifest),
         refused=refused,
     )

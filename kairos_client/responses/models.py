@@ -29,6 +29,8 @@ class ModelSummary(Response):
     """When training ended; None if the manifest cannot be read."""
     data_window: DataSpan | None = None
     """The span of its training data; None if the manifest cannot be read."""
+    encoder: str | None = None
+    """The kind of its encoder; "counting" only counts. None if the manifest cannot be read."""
     metrics: dict[str, float | None] | None = None
     """Its main test metrics; None if the manifest cannot be read."""
     refused: str | None = None

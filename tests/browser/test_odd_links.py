@@ -116,6 +116,11 @@ def test_a_span_may_be_given_backwards(odd_dashboard: Dashboard) -> None:
 def test_an_unknown_customer_gets_what_a_new_one_gets(odd_dashboard: Dashboard) -> None:
     page = odd_dashboard.open(link(user="nobody"), view="customers.html").page
     expect(page.locator("#facts")).to_contain_text("No event of this customer is stored")
+    (serving,) = (
+        model for model in odd_dashboard.api("/v1/models")["models"] if model["is_serving"]
+    )
+    # Now may be years after what the model knows.
+    assert odd_dashboard.query_time[:19] == serving["data_window"]["last_at"][:19]
     expect(page.locator("#top-items li").first).to_contain_text("popular")
     expect(page.locator("#why-content .reason")).to_be_visible()
     # Without a basket there is none to leave out.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from app.db.database import Database
 from app.training_runs.journal import DatabaseJournal
@@ -65,11 +65,27 @@ def test_every_page_shows_how_far_a_training_is(
     dashboard = look_at(server.url)
     for page in ("index.html", "models.html", "health.html"):
         dashboard.page.goto(f"{server.url}/dashboard/{page}")
-        expect(line(dashboard)).to_have_text("Training: epoch 2 of 3, about 3 min left")
+        expect(line(dashboard)).to_have_text("Training: 40 %, about 3 min left")
     record(journal, phase="evaluate")
     expect(line(dashboard)).to_have_text("Training: evaluating the model")
     finish(journal, "kept")
     expect(line(dashboard)).to_be_hidden()
+
+
+def test_it_says_where_events_are_only_counted(
+    server: Server, journal: DatabaseJournal, look_at: Callable[[str], Dashboard]
+) -> None:
+    begin(journal)
+    record(journal, **EPOCH)
+    dashboard = look_at(server.url)
+
+    def count(route: Route) -> None:
+        models = dashboard.api("/v1/models")["models"]
+        route.fulfill(json={"models": [{**model, "encoder": "counting"} for model in models]})
+
+    dashboard.page.route("**/v1/models", count)
+    dashboard.page.goto(f"{server.url}/dashboard/items.html")
+    expect(line(dashboard)).to_have_text("Training: 40 %; until then events are only counted")
 
 
 def test_a_notice_tells_that_another_model_serves(
@@ -79,7 +95,7 @@ def test_a_notice_tells_that_another_model_serves(
     record(journal, **EPOCH)
     dashboard = look_at(server.url)
     dashboard.page.goto(f"{server.url}/dashboard/models.html")
-    expect(line(dashboard)).to_have_text("Training: epoch 2 of 3")
+    expect(line(dashboard)).to_have_text("Training: 40 %")
     dashboard.page.evaluate(
         "document.addEventListener('kairos:model-changed', (event) => {"
         " document.body.dataset.changed = event.detail.version; })"

@@ -1,7 +1,7 @@
 // @ts-check
 /** The time axis of a customer: the span of the history or a part of it, and the instants swept. */
 
-import { call } from "../shell/api.js";
+import { call, listModels } from "../shell/api.js";
 import { DAY, HOUR, MINUTE, SECOND } from "../shell/format.js";
 import { clampInstant } from "../shell/instants.js";
 import { pastedEvents } from "./pasted_history.js";
@@ -41,21 +41,38 @@ export async function loadSpan({ user, history }, signal) {
     first_event_at: first,
     stored_events: stored,
   } = await call(path, { query: { limit: 1 }, signal });
-  if (events.length === 0) return toSpan(null, null);
+  if (events.length === 0) return spanWithoutEvents(await findEndOfData(signal));
   return { ...toSpan(Date.parse(first), Date.parse(events[0].timestamp)), events: stored };
 }
 
-/** Where to begin: a week after the last event, or now if that is earlier; now where there is none. */
-export function chooseQueryTime({ last }) {
-  const now = Math.floor(Date.now() / SECOND) * SECOND;
-  return last === null ? now : Math.max(last + SECOND, Math.min(last + LATER, now));
+/**
+ * Where to begin: a week after the last event, or now if that is earlier; without an event a month
+ * before the end of the axis.
+ *
+ * @param {Span} span
+ */
+export function chooseQueryTime({ last, end }) {
+  if (last === null) return end - AFTER_LAST.least;
+  return Math.max(last + SECOND, Math.min(last + LATER, Math.floor(Date.now() / SECOND) * SECOND));
 }
 
-function toSpan(first, last) {
-  if (last === null) {
-    const now = Math.floor(Date.now() / SECOND) * SECOND;
-    return { first: now - 365 * DAY, end: now + AFTER_LAST.least, last };
+/** The end of the data that the serving model learned from; now where it is not known. */
+async function findEndOfData(signal) {
+  const now = Math.floor(Date.now() / SECOND) * SECOND;
+  try {
+    const serving = (await listModels(signal)).find((model) => model.is_serving);
+    return serving?.data_window ? Date.parse(serving.data_window.last_at) : now;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return now;
   }
+}
+
+/** The year before an instant, and some time after it. */
+const spanWithoutEvents = (at) => ({ first: at - 365 * DAY, end: at + AFTER_LAST.least, last: null });
+
+/** @returns {Span} */
+function toSpan(first, last) {
   const { share, least, most } = AFTER_LAST;
   const after = Math.min(most, Math.max(least, (last - first) * share));
   return { first, end: clampInstant(last + after), last };

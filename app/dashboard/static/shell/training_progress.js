@@ -27,6 +27,8 @@ const PHASES = {
 let idleSeconds = SECONDS_WHILE_IDLE;
 /** The run that this page has seen running. @type {string | null} */
 let watchedRun = null;
+/** Whether the version that serves while a run trains only counts events. */
+let isCounting = false;
 /** @type {any} */
 let timer = null;
 
@@ -62,6 +64,7 @@ async function showNewestRun() {
   }
   idleSeconds = SECONDS_WHILE_IDLE;
   if (run?.progress) {
+    if (watchedRun !== run.run_id) isCounting = await servesCounts();
     watchedRun = run.run_id;
     show(html`Training: ${describe(run.progress)}`);
     return SECONDS_WHILE_RUNNING;
@@ -82,6 +85,15 @@ async function readNewestRun() {
     return response.ok ? ((await response.json()).runs[0] ?? null) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** @returns {Promise<boolean>} */
+async function servesCounts() {
+  try {
+    return (await listModels()).some((model) => model.is_serving && model.encoder === "counting");
+  } catch {
+    return false;
   }
 }
 
@@ -107,11 +119,11 @@ function showChange(version) {
   show(html`Model <code>${version}</code> now serves ${isShown ? nothing : button}`);
 }
 
-/** Such as: epoch 2 of 3, about 3 min left. */
-function describe({ phase, fit, epoch, epochs, seconds_left: left }) {
-  if (epoch === null) return PHASES[phase] ?? phase;
-  const name = fit === "refit" ? "second pass, epoch" : "epoch";
-  return `${name} ${epoch} of ${epochs}${left === null ? "" : `, ${formatLeft(left)}`}`;
+/** Such as: 40 %, about 3 min left. A run fits up to three times, so its epochs begin anew. */
+function describe({ phase, epoch, share, seconds_left: left }) {
+  const done = epoch === null ? (PHASES[phase] ?? phase) : `${Math.floor(share * 100)} %`;
+  const rest = epoch === null || left === null ? "" : `, ${formatLeft(left)}`;
+  return `${done}${rest}${isCounting ? "; until then events are only counted" : ""}`;
 }
 
 /** @param {number} seconds */
