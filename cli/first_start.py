@@ -229,7 +229,9 @@ def _recommend_recipe(events: pl.DataFrame, location: str, file: Path) -> RunCon
         file.write_text(text, "utf-8")
         if profile.findings:
             titles = ", ".join(finding.title for finding in profile.findings)
-            print_message(f"[yellow]to check[/] {titles}; kairos inspect describes them")
+            print_message(
+                f"[yellow]to check[/] in the events: {titles}; kairos inspect describes each"
+            )
     return RunConfig.read(file)
 
 

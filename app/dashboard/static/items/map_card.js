@@ -127,7 +127,7 @@ export class MapCard {
             symbol: "diamond-open",
             size: CHOSEN_PIXELS,
             line: 3,
-            token: "--query-time",
+            token: "--linked",
           }),
         ],
         layout: { ...this.#viewport.layout(size, axes), annotations: chosenItems.map(nameAnnotation) },
@@ -216,7 +216,7 @@ function nameAnnotation({ x, y, title, item_id: itemId }) {
     showarrow: false,
     yshift: 24,
     bgcolor: cssColor("--card"),
-    bordercolor: cssColor("--query-time"),
+    bordercolor: cssColor("--linked"),
     borderpad: 3,
     font: { color: cssColor("--text") },
   };

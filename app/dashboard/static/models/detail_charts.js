@@ -200,7 +200,7 @@ function rangeOfOne(values) {
 }
 
 function markBestEpoch(best, isLate) {
-  const line = { color: cssColor("--query-time"), width: 1.5, dash: "dot" };
+  const line = { color: cssColor("--quiet"), width: 1.5, dash: "dot" };
   return {
     shapes: [{ type: "line", layer: "below", x0: best, x1: best, yref: "paper", y0: 0, y1: 1, line }],
     annotations: [
@@ -212,7 +212,7 @@ function markBestEpoch(best, isLate) {
         xanchor: isLate ? "right" : "left",
         text: `best epoch, ${best}`,
         showarrow: false,
-        font: { color: cssColor("--query-time") },
+        font: { color: cssColor("--quiet") },
       },
     ],
   };
