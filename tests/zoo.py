@@ -143,6 +143,7 @@ def recipe(method: str) -> RunConfig:
         {
             "split": {"kind": "leave_one_out"},
             "profile_histories": 20,
+            "export_encoder": False,
             **settings,
             "fit": fit | settings.get("fit", {}),
         }

@@ -201,6 +201,9 @@ class RunConfig(Config):
     """Histories averaged in the bundle's attention profile; 0 for no profile."""
     map_items: Annotated[int, Field(ge=0, le=MOST_ITEMS)] = MOST_ITEMS
     """Items on the bundle's map, those with the most events; fewer than 50 are not mapped."""
+    export_encoder: bool = True
+    """Export the encoder as a program of ONNX Runtime, which takes ten seconds and more. A model
+    without one answers alike, but more slowly."""
     gate: GateConfig = GateConfig()
     """The conditions for a retrained model to be served."""
 

@@ -93,7 +93,9 @@ def export(
         BundleError: if the recommender makes no consistent bundle, such as one with NaN weights, or
             if the written files do not open; they are then removed.
     """
-    bundle = _export_encoder(assemble(config, trained, state, metrics, seconds))
+    bundle = assemble(config, trained, state, metrics, seconds)
+    if config.export_encoder:
+        bundle = _export_encoder(bundle)
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
     measured = bundle.with_provenance(
         INDEX_RECALL.write(round(check.index_recall, _DIGITS))
@@ -183,8 +185,9 @@ def find_window(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
 
 
 def compute_fingerprint(config: RunConfig, dataset: Dataset) -> str:
-    """Compute a digest of a recipe, except the gate's settings, and its events."""
-    digest = hashlib.sha256(config.model_dump_json(exclude={"gate"}).encode())
+    """Compute a digest of what is fitted: the events, and a recipe without what follows the fit."""
+    fitted = config.model_dump_json(exclude={"gate", "export_encoder"})
+    digest = hashlib.sha256(fitted.encode())
     for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
         digest.update(column.tobytes())
     digest.update("\0".join(dataset.catalog.item_ids).encode())

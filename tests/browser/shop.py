@@ -20,6 +20,7 @@ PATIENCE_SECONDS = 300
 
 _RECIPE = """
 profile_histories = 200
+export_encoder = false
 map_items = 1000
 
 [data]

@@ -21,6 +21,7 @@ from training.retraining.report import RunReport
 RECIPE = """
 item_bias = true
 profile_histories = 0
+export_encoder = false
 
 [split]
 kind = "by_time"

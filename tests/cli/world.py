@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from cli.main import app
 
 RECIPE = """
+export_encoder = false
+
 [data]
 read_actions = true
 

@@ -24,6 +24,7 @@ STARTING_SECONDS = 240.0
 
 RECIPE = """
 profile_histories = 0
+export_encoder = false
 [split]
 kind = "by_time"
 test = 0.15

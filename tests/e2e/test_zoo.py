@@ -68,7 +68,8 @@ def test_a_method_trains_is_bundled_and_answers(
     method: str, served: tuple[Client, BundleStore], tmp_path: Path
 ) -> None:
     client, store = served
-    outcome = train(zoo.recipe(method), EVENTS, ITEMS, tmp_path, progress=SilentProgress())
+    recipe = zoo.recipe(method).model_copy(update={"export_encoder": True})
+    outcome = train(recipe, EVENTS, ITEMS, tmp_path, progress=SilentProgress())
     assert_finite(outcome)
     assert outcome.report.rows["model"]["questions"] == EVENTS["user_id"].n_unique()
     version = store.add_copy(outcome.bundle)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import kairos
-from model.encoders.gru4rec import GRU4RecConfig
 from model.errors import KairosError, TrainingError
 from tests.cli.world import RECIPE
 from tests.cli.world import kairos as run_command
@@ -19,8 +18,6 @@ from training.fitting.checkpoint import CHECKPOINT
 from training.progress import TrainingProgress
 
 AT = "2024-02-01"
-QUICK = RUN.model_copy(update={"encoder": GRU4RecConfig(dim=4, hidden=4, max_history=6)})
-"""Its encoder is not exported as a program, which takes seconds."""
 
 
 @pytest.fixture
@@ -52,7 +49,7 @@ def test_a_model_equals_that_of_the_command_line(
 
 def test_epochs_and_seed_replace_those_of_the_recipe(events: pl.DataFrame) -> None:
     first, second, third = (
-        kairos.fit(events, recipe=QUICK, epochs=1, seed=seed, quiet=True) for seed in (5, 5, 6)
+        kairos.fit(events, recipe=RUN, epochs=1, seed=seed, quiet=True) for seed in (5, 5, 6)
     )
     assert (first.recipe.fit.epochs, first.recipe.fit.seed) == (1, 5)
     answer = first.recommend("u4", at=AT)
@@ -62,17 +59,17 @@ def test_epochs_and_seed_replace_those_of_the_recipe(events: pl.DataFrame) -> No
 
 def test_an_invalid_number_of_epochs_is_refused(events: pl.DataFrame) -> None:
     with pytest.raises(KairosError, match=r"fit.epochs: .*greater than 0 \(got 0\)"):
-        kairos.fit(events, recipe=QUICK, epochs=0)
+        kairos.fit(events, recipe=RUN, epochs=0)
 
 
 def test_a_device_that_torch_lacks_is_refused(events: pl.DataFrame) -> None:
     with pytest.raises(KairosError, match="'tpu9' is not; use cpu"):
-        kairos.fit(events, recipe=QUICK, device="tpu9")
+        kairos.fit(events, recipe=RUN, device="tpu9")
 
 
 def test_events_that_leave_no_question_are_refused(events: pl.DataFrame, temporary: Path) -> None:
     with pytest.raises(TrainingError, match="leave a test question"):
-        kairos.fit(events.unique("user_id", keep="first"), recipe=QUICK, quiet=True)
+        kairos.fit(events.unique("user_id", keep="first"), recipe=RUN, quiet=True)
     assert os.listdir(temporary) == []
 
 
@@ -87,13 +84,13 @@ def test_an_interrupt_leaves_nothing_behind(
 
     monkeypatch.setattr(TrainingProgress, "finish_epoch", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        kairos.fit(events, recipe=QUICK)
+        kairos.fit(events, recipe=RUN)
     assert len(found) == 1
     assert os.listdir(temporary) == []
 
 
 def test_temporary_files_last_as_long_as_the_model(events: pl.DataFrame, temporary: Path) -> None:
-    model = kairos.fit(events, recipe=QUICK, epochs=1, quiet=True)
+    model = kairos.fit(events, recipe=RUN, epochs=1, quiet=True)
     (directory,) = temporary.iterdir()
     assert not (directory / CHECKPOINT).exists()
     del model
@@ -102,19 +99,19 @@ def test_temporary_files_last_as_long_as_the_model(events: pl.DataFrame, tempora
 
 
 def test_a_named_output_is_kept_and_resumed(events: pl.DataFrame, tmp_path: Path) -> None:
-    kairos.fit(events, recipe=QUICK, epochs=1, output=tmp_path / "run", quiet=True)
+    kairos.fit(events, recipe=RUN, epochs=1, output=tmp_path / "run", quiet=True)
     assert (tmp_path / "run" / CHECKPOINT).exists()
     with pytest.raises(TrainingError, match="checkpoint"):
-        kairos.fit(events, recipe=QUICK, epochs=2, output=tmp_path / "run", quiet=True)
+        kairos.fit(events, recipe=RUN, epochs=2, output=tmp_path / "run", quiet=True)
 
 
 def test_progress_goes_to_standard_error(
     events: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kairos.fit(events, recipe=QUICK, epochs=1)
+    kairos.fit(events, recipe=RUN, epochs=1)
     shown = capsys.readouterr()
     assert (shown.out, "epoch 1/1 loss" in shown.err) == ("", True)
-    kairos.fit(events, recipe=QUICK, epochs=1, quiet=True)
+    kairos.fit(events, recipe=RUN, epochs=1, quiet=True)
     assert capsys.readouterr() == ("", "")
 
 
@@ -123,7 +120,7 @@ def test_events_of_implausible_times_are_warned_of(events: pl.DataFrame) -> None
         timestamp=pl.lit(0).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
     )
     with pytest.warns(UserWarning, match=r"left out 1 event"):
-        kairos.fit(pl.concat([events, early]), recipe=QUICK, epochs=1, quiet=True)
+        kairos.fit(pl.concat([events, early]), recipe=RUN, epochs=1, quiet=True)
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tests.training.ring import ring_world, write_events
 RECIPE = """
 item_bias = true
 profile_histories = 50
+export_encoder = false
 
 [split]
 kind = "by_time"

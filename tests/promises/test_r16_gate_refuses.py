@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(3_600)
 
 SMALL = """
 profile_histories = 0
+export_encoder = false
 
 [data]
 predict = "next_event"

@@ -23,6 +23,7 @@ COUNTED = RunConfig(
     encoder=MarkovConfig(),
     fit=FitConfig(refit=True),
     profile_histories=0,
+    export_encoder=False,
     gate=GATE,
 )
 """Fitted by counting."""

@@ -52,6 +52,16 @@ def refitted(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
     )
 
 
+@pytest.mark.parametrize("is_exported", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_the_encoder_is_exported_if_the_recipe_asks_for_it(
+    events: pl.DataFrame, tmp_path: Path, *, is_exported: bool
+) -> None:
+    recipe = RUN.model_copy(update={"export_encoder": is_exported})
+    assert RunConfig().export_encoder
+    found = train(recipe, events, None, tmp_path, progress=RecordingProgress())
+    assert (open_predictor(found.bundle).bundle.recommender.exported is not None) == is_exported
+
+
 @pytest.fixture(params=["outcome", "refitted"])
 def either(request: pytest.FixtureRequest) -> Outcome:
     """A run without a refit, and one with."""

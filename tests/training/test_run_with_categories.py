@@ -32,6 +32,7 @@ def trained(
         split=ByTimeConfig(test=0.15, validation=0.15),
         encoder=encoder,
         fit=FitConfig(epochs=1, tokens=300, warmup_steps=2),
+        export_encoder=False,
     )
     return open_predictor(train(run, events, items, output, progress=RecordingProgress()).bundle)
 

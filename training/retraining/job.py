@@ -63,7 +63,7 @@ class RetrainingJob:
     def format_directory_name(self, champion: str | None) -> str:
         """Return the run's directory: equal jobs share it, so that a killed run resumes."""
         identity = (
-            self.config.model_dump_json(exclude={"gate"}),
+            self.config.model_dump_json(exclude={"gate", "export_encoder"}),
             format_location(self.events),
             self.items is None or format_location(self.items),
             self.until,

@@ -88,6 +88,7 @@ def build_config(
         wide=wide,
         fit=FIT.model_copy(update={"seed": seed, **fit}),
         profile_histories=0,
+        export_encoder=False,
     )
 
 
