@@ -19,7 +19,7 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
 # Folders that hold slow tests only need not be imported.
-SLOW_ONLY := browser deployment e2e promises
+SLOW_ONLY := benchmarks browser client deployment e2e kairos operations promises training/retraining
 
 test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
 	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=tests/,$(SLOW_ONLY))

@@ -42,15 +42,29 @@ structlog.configure(
 )
 
 
-SLOW_FOLDERS = {"deployment", "e2e", "promises"}
-"""Real proxies, every model end to end, killed processes: `make test-all`, not `make test`."""
+SLOW_FOLDERS = {
+    *("benchmarks", "client", "deployment", "e2e", "kairos", "operations", "promises"),
+    "training/retraining",
+}
+"""Proxies, processes, every model end to end, retraining: `make test-all`, not `make test`."""
+
+SLOW_FIXTURES = {
+    *("bundle_store", "database_url", "migrated_database_url", "postgresql_server", "world"),
+}
+"""A service, a database or a trained model for one test: half a second each, and a thousand tests.
+What a service answers is tested fast where tests share one (`shared_client`)."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders as slow."""
+    """Mark the tests of slow folders, and those that start what is slow, as slow."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
+        above = {folder.as_posix() for folder in item.path.relative_to(here).parents}
+        if "browser" in above:  # a tier of its own, of which few are slow
+            continue
+        if not SLOW_FOLDERS.isdisjoint(above) or not SLOW_FIXTURES.isdisjoint(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker(pytest.mark.slow)
 
 

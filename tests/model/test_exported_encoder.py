@@ -28,6 +28,7 @@ def content(encoder: SequenceEncoder) -> bytes:
     return export_encoder(encoder, max_history=200)
 
 
+@pytest.mark.slow
 def test_a_program_encodes_as_its_encoder(encoder: SequenceEncoder, content: bytes) -> None:
     assert_encodes_alike(ExportedEncoder(content), encoder)
 

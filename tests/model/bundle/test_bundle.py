@@ -60,6 +60,7 @@ def test_a_written_bundle_reads_as_it_was_assembled(tmp_path: Path) -> None:
         assert torch.equal(read.recommender.state_dict()[name], weight)
 
 
+@pytest.mark.slow
 def test_an_exported_encoder_is_read_with_its_bundle(tmp_path: Path) -> None:
     _, bundle = assemble()
     exported = bundle.with_exported_encoder()
@@ -80,6 +81,7 @@ def test_an_exported_encoder_is_read_with_its_bundle(tmp_path: Path) -> None:
         require_consistent(replace(read, recommender=other, index=index))
 
 
+@pytest.mark.slow
 def test_a_history_of_two_events_is_long_enough_for_a_program() -> None:
     encoder = tiny.ENCODER.model_copy(update={"max_history": 2})
     _, bundle = assemble(encoder)
@@ -97,6 +99,7 @@ def test_a_change_of_parameters_forgets_the_program(change: str) -> None:
     assert recommender.exported is None
 
 
+@pytest.mark.slow
 def test_a_program_that_encodes_otherwise_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     _, bundle = assemble()
     other = tiny.recommender(tiny.recommender_config(), seed=5).eval().requires_grad_(False)

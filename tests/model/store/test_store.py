@@ -211,6 +211,7 @@ def test_a_killed_publisher_does_not_block_the_next(
     assert {*store.list_versions()} == {*before, version}
 
 
+@pytest.mark.slow
 def test_half_a_bundle_is_no_version(killed: Path) -> None:
     assert leftovers(BundleStore(killed / "half_written"))
     assert not leftovers(BundleStore(killed / "after_pointer"))
