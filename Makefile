@@ -21,8 +21,10 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 # Folders that hold slow tests only need not be imported.
 SLOW_ONLY := benchmarks browser client deployment e2e kairos operations promises training/retraining
 
+# Without the checks of shapes at run time, which take most of the time of an encoder; `test-slow` has them, for every
+# method, and so has pytest by itself.
 test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
-	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=tests/,$(SLOW_ONLY))
+	$(BIN)/pytest -n 2 --dist loadfile --jaxtyping-packages= $(addprefix --ignore=tests/,$(SLOW_ONLY))
 
 # Where the tests in a browser are: the others need not be imported.
 IN_BROWSER := tests/browser tests/deployment/test_dashboard_behind_proxy.py
