@@ -67,7 +67,8 @@ class RetrainingLines:
         """Print how many epochs begin, and how many an interrupted run has completed."""
         self._fitting, self._epochs = name, epochs
         resumed = f", {done} done before" if done else ""
-        print_message(f"[bold]training[/] {name}: {epochs} epochs{resumed}")
+        planned = f"{epochs} epoch{'' if epochs == 1 else 's'}"
+        print_message(f"[bold]training[/] {name}: {planned}{resumed}")
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
         """Do nothing: steps are too frequent for lines."""
