@@ -18,12 +18,12 @@ demo: .venv/.installed  ## Serve the demo data with the dashboard, and train on 
 serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
-# Folders that hold slow tests only need not be imported.
+# Folders that hold slow tests only (SLOW_FOLDERS of tests/conftest.py) need not be imported.
 SLOW_ONLY := benchmarks browser client deployment e2e kairos operations promises training/retraining
 
-# Without the checks of shapes at run time, which take most of the time of an encoder; `test-slow` has them, for every
-# method, and so has pytest by itself.
-test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
+# Without the checks of shapes at run time, which take most of the time of an encoder: `test-slow` runs the same tests
+# of tensor code with them, and so does pytest by itself.
+test: .venv/.installed  ## Run the fast tests, in under three minutes on two cores
 	$(BIN)/pytest -n 2 --dist loadfile --jaxtyping-packages= $(addprefix --ignore=tests/,$(SLOW_ONLY))
 
 # Where the tests in a browser are: the others need not be imported.
@@ -35,9 +35,10 @@ browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 test-all: test test-slow  ## Run the fast tests, then the slow ones
 
 # In two processes: the event loop of Playwright stays in the thread of the tests.
-test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, short promises, encoders end to end, more examples
+test-slow: .venv/.installed  ## Run the slow tests: services, proxies, killed processes, short promises, every method, shapes, more examples
 	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
 		-m "(slow or hypothesis) and not browser and not gpu and not realdata" --ignore=tests/browser
+	$(BIN)/pytest -n 2 --dist loadfile tests/model tests/training --ignore=tests/training/retraining
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser" $(IN_BROWSER)
 
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine

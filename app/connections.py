@@ -183,8 +183,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the time limit of the first request, or refuse the connection."""
-        whole = cast(asyncio.Transport, ResponseTransport(transport, self.loop))
-        super().connection_made(whole)
+        joining = cast(asyncio.Transport, ResponseTransport(transport, self.loop))
+        super().connection_made(joining)
         self.network = _get_network("" if self.client is None else self.client[0])
         refusal = self._pool.admit(self)
         if refusal is None:

@@ -1,15 +1,17 @@
 """A transport that sends the head of a response together with the start of its body.
 
-uvicorn writes them apart, and uvloop hands each write to the kernel at once. A process killed in
-between leaves a head without a body: a proxy has passed the head on by then, and can no longer ask
-another replica.
+uvicorn writes them apart, and uvloop hands each write to the kernel at once. A process killed
+between the two leaves a head without a body: a proxy has passed the head on by then, and can no
+longer ask another replica. A body that is larger than the buffer of the socket, or comes in parts,
+can still be cut off.
 """
 
 import asyncio
 from typing import Any, final
 
 _END_OF_HEAD = b"\r\n\r\n"
-_STATUS_LINE = b"HTTP/1.1 "
+_STATUS_LINES = tuple(b"HTTP/1.1 %d" % status for status in (2, 3, 4, 5))
+"""Begun by the first digit; nothing follows the head of "100 Continue"."""
 
 
 @final
@@ -25,7 +27,7 @@ class ResponseTransport:
         """Write data; a head waits for what follows it."""
         if self._head:
             data, self._head = self._head + data, b""
-        elif data.startswith(_STATUS_LINE) and data.endswith(_END_OF_HEAD):
+        elif data.startswith(_STATUS_LINES) and data.endswith(_END_OF_HEAD):
             self._head = data
             self._loop.call_soon(self._flush)
             return
@@ -41,15 +43,11 @@ class ResponseTransport:
         self._head = b""
         self._transport.abort()
 
-    def get_write_buffer_size(self) -> int:
-        """Return the bytes that the client has not taken."""
-        return len(self._head) + self._transport.get_write_buffer_size()
-
     def __getattr__(self, name: str) -> Any:
         """Return what this class leaves to the transport."""
         return getattr(self._transport, name)
 
     def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
+        if self._head and not self._transport.is_closing():
+            self._transport.write(self._head)
+        self._head = b""

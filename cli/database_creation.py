@@ -23,7 +23,7 @@ _ONE_START = Exclusion(
 
 
 @contextmanager
-def hold(directory: Path) -> Iterator[None]:
+def lock_directory(directory: Path) -> Iterator[None]:
     """Keep other first starts out of a directory until the block ends, or this process does.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.console import exit_on_error, print_message
-from cli.database_creation import DATABASE_NAME, create_beside, hold
+from cli.database_creation import DATABASE_NAME, create_beside, lock_directory
 
 if TYPE_CHECKING:
     from cli.first_start import FirstStart
@@ -39,7 +39,7 @@ def demo_command(
     and the next start resumes the training. Once it is done, a start serves at once.
     """
     with exit_on_error(), ExitStack() as stack:
-        stack.enter_context(hold(directory))
+        stack.enter_context(lock_directory(directory))
         database_file = directory / DATABASE_NAME
         creation = None
         if not database_file.exists():

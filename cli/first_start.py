@@ -5,6 +5,7 @@ are imported once, a trained model is served at once, and an interrupted trainin
 """
 
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -25,6 +26,7 @@ from cli.console import print_dashboard_link, print_message
 from cli.database_creation import DATABASE_NAME, create_beside
 from cli.inspect import describe_source
 from cli.options import load_bundle_keys, open_store
+from model.bundle.atomic import replace_file
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
 from model.encoders.counting import CountingConfig
 from model.errors import EventSourceError, KairosError, OutdatedBundleError
@@ -226,7 +228,8 @@ def _recommend_recipe(events: pl.DataFrame, location: str, file: Path) -> RunCon
         recommendation = recommend_recipe(profile)
         file.parent.mkdir(parents=True, exist_ok=True)
         text = format_recipe(recommendation, describe_source(profile, format_location(location)))
-        file.write_text(text, "utf-8")
+        # At once: another start may be reading it.
+        replace_file(file, file.with_name(f".{file.name}.{os.getpid()}"), text.encode())
         if profile.findings:
             titles = ", ".join(finding.title for finding in profile.findings)
             print_message(

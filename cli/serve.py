@@ -51,10 +51,10 @@ def serve_command(
             server.run(settings.model_copy(update=update), announce_link=print_dashboard_link)
             return
 
-        from cli.database_creation import hold  # noqa: PLC0415 - as above
+        from cli.database_creation import lock_directory  # noqa: PLC0415 - as above
         from cli.first_start import FirstStart  # noqa: PLC0415
 
         start = FirstStart.of_file(directory, events, items)
-        with hold(start.directory):
+        with lock_directory(start.directory):
             start.prepare()
             start.serve(update, is_demo=False)

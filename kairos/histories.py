@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from operator import index
-from typing import SupportsIndex, cast
 
 import polars as pl
 
@@ -79,21 +78,24 @@ def to_user_id(user: object) -> str:
     """
     if isinstance(user, str):
         return user
-    if not isinstance(user, bool) and isinstance(user, SupportsIndex):
-        return str(index(user))
+    try:
+        if not isinstance(user, bool):
+            return str(index(user))  # type: ignore[arg-type]
+    except TypeError:
+        pass
     raise KairosError(
-        f"a user's id is a text or an integer, but got {user!r} of type {type(user).__name__}; "
-        "pass an id of the column user_id"
+        f"a user's id is a text or an integer, but got {type(user).__name__}: {str(user)[:40]}; "
+        "pass ids of the column user_id"
     )
 
 
-def list_users(users: UserId | Iterable[UserId] | None) -> list[str] | None:
-    """List the ids of one user or of several, also of a column of a frame; None for None.
+def list_users(users: UserId | Iterable[UserId]) -> list[str]:
+    """List the ids of one user or of several, also of a column of a frame.
 
     Raises:
-        KairosError: if one of them is no id.
+        KairosError: if one of them is no id, or it is a whole frame.
     """
-    if users is None:
-        return None
-    is_one = isinstance(users, str) or not isinstance(users, Iterable)
-    return [to_user_id(user) for user in ([users] if is_one else cast("Iterable[UserId]", users))]
+    is_one = isinstance(users, str | bytes) or hasattr(users, "columns")
+    if is_one or not isinstance(users, Iterable) or not getattr(users, "shape", True):
+        return [to_user_id(users)]
+    return [to_user_id(user) for user in users]

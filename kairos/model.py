@@ -4,7 +4,7 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, SupportsIndex, final
 
 import polars as pl
 
@@ -64,9 +64,8 @@ class Model:
     """A trained model, and the events of the users that it can look up.
 
     `kairos.fit` and `kairos.load` return it. Users are given by their id among these events, a text
-    or an integer, or as
-    the `history` of someone else: a frame with `item_id` and `timestamp`. Query times are
-    `kairos.instants.Instant`; the default is the instant of the last event.
+    or an integer, or as the `history` of someone else: a frame with `item_id` and `timestamp`.
+    Query times are `kairos.instants.Instant`; the default is the instant of the last event.
     """
 
     def __init__(
@@ -166,11 +165,11 @@ class Model:
             EventSourceError: if the history is invalid.
         """
         constraints = self._constrain(n, exclude_seen)
-        several = list_users(users)
+        _require_one(users, history)
         queries = (
             [self._build_query(None, history, at)]
-            if several is None
-            else [self._build_query(user, history, at) for user in several]
+            if users is None
+            else [self._build_query(user, None, at) for user in list_users(users)]
         )
         answers = [
             (query.user_id, self.predictor.recommend(query, constraints, explain=explain))
@@ -260,7 +259,7 @@ class Model:
             self.predictor.catalog,
             n=n,
             at=None if at is None else to_instant(at),
-            title=f"{_name(user) or 'history'}: attention by basket",
+            title=f"{_to_optional_id(user) or 'history'}: attention by basket",
         )
 
     def card(
@@ -331,7 +330,7 @@ class Model:
         )
 
     def _constrain(self, n: int, exclude_seen: bool | None) -> Constraints:
-        if not isinstance(n, int) or n < 0:
+        if isinstance(n, bool) or not isinstance(n, SupportsIndex) or n.__index__() < 0:
             raise KairosError(
                 f"a number of items is an integer from 0 on, but got {n!r}; pass n=10"
             )
@@ -340,14 +339,10 @@ class Model:
                 exclude_seen = self.recipe.data.exclude_seen
             except ProvenanceError:
                 exclude_seen = True
-        return Constraints(n=n, exclude_seen=exclude_seen)
+        return Constraints(n=n.__index__(), exclude_seen=exclude_seen)
 
     def _find_events(self, user: UserId | None, history: Frame | None) -> tuple[Event, ...]:
-        if (user is None) == (history is None):
-            raise KairosError(
-                "a query is for a user or for a history, but got "
-                f"{'neither' if user is None else 'both'}; pass one of them"
-            )
+        _require_one(user, history)
         if history is not None:
             return read_history(history)
         assert user is not None
@@ -361,7 +356,7 @@ class Model:
     def _build_query(self, user: UserId | None, history: Frame | None, at: Instant | None) -> Query:
         events = self._find_events(user, history)
         query_time = self._find_last(events) if at is None else to_instant(at)
-        return Query.as_of(events, query_time, user_id=_name(user))
+        return Query.as_of(events, query_time, user_id=_to_optional_id(user))
 
     def _find_last(self, events: tuple[Event, ...]) -> int:
         """Return the instant of the last event that is known: of these, or of all."""
@@ -390,7 +385,7 @@ class Model:
         if not instants:
             raise KairosError("a sweep has query times, but got none; pass at least one")
         sweep = self.predictor.sweep(
-            Query.as_of(events, instants[-1], user_id=_name(user)),
+            Query.as_of(events, instants[-1], user_id=_to_optional_id(user)),
             instants,
             self._constrain(n, exclude_seen),
         )
@@ -403,7 +398,15 @@ class Model:
         return sweep
 
 
-def _name(user: UserId | None) -> str | None:
+def _require_one(users: object, history: object) -> None:
+    if (users is None) == (history is None):
+        raise KairosError(
+            "a query is for a user or for a history, but got "
+            f"{'neither' if users is None else 'both'}; pass one of them"
+        )
+
+
+def _to_optional_id(user: UserId | None) -> str | None:
     return None if user is None else to_user_id(user)
 
 

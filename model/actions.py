@@ -21,8 +21,9 @@ _PURCHASES = {
     "sale",
 }
 _NEUTRAL = {
-    *("a", "an", "by", "complete", "completed", "detail", "details", "event", "of"),
-    *("online", "page", "store", "the", "to", "user"),
+    *("a", "an", "by", "event", "of", "online", "store", "the", "user"),
+    *("complete", "completed", "confirmed", "created", "first", "new", "now", "paid"),
+    *("place", "placed", "success", "successful"),
     *("album", "article", "book", "item", "items", "movie", "product", "products", "song", "track"),
     "video",
 }

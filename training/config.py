@@ -186,6 +186,10 @@ class GateConfig(Config):
     are of it: accounts that promote it. Not checked with fewer than 20 items."""
 
 
+NOT_FITTED = frozenset({"gate", "export_encoder"})
+"""Settings that change nothing of a fit: with others of them an interrupted run resumes."""
+
+
 class RunConfig(Config):
     """All settings of a run; with the events and the seed they determine its outcome."""
 

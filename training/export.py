@@ -21,7 +21,7 @@ from model.bundle.writing import write_bundle
 from model.errors import ExportError
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor, warm_up
-from training.config import RunConfig
+from training.config import NOT_FITTED, RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions
 from training.evaluation.attention_profile import profile_attention
@@ -185,9 +185,8 @@ def find_window(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
 
 
 def compute_fingerprint(config: RunConfig, dataset: Dataset) -> str:
-    """Compute a digest of what is fitted: the events, and a recipe without what follows the fit."""
-    fitted = config.model_dump_json(exclude={"gate", "export_encoder"})
-    digest = hashlib.sha256(fitted.encode())
+    """Compute a digest of a recipe, except the settings `NOT_FITTED`, and its events."""
+    digest = hashlib.sha256(config.model_dump_json(exclude={*NOT_FITTED}).encode())
     for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
         digest.update(column.tobytes())
     digest.update("\0".join(dataset.catalog.item_ids).encode())

@@ -20,14 +20,35 @@ class Words(NamedTuple):
 _SHOP = Words("customer", "customers", "bought")
 _NEUTRAL = Words("user", "users", "chose")
 
-_VERBS = {
-    "Viewed": {"click", "clicked", "open", "opened", "view", "viewed", "visit", "visited"},
-    "Watched": {"watch", "watched"},
-    "Played": {"listen", "listened", "play", "played", "stream", "streamed"},
-    "Read": {"read"},
-    "Rated": {"rate", "rated", "rating", "review", "reviewed"},
-}
-"""Participles by the names of their acts."""
+
+class _Act(NamedTuple):
+    """An act, by the words of an action's name.
+
+    Attributes:
+        beside: further words that may stand beside its names.
+    """
+
+    verb: str
+    names: frozenset[str]
+    beside: frozenset[str] = frozenset()
+
+
+_ACTS = (
+    _Act(
+        "viewed",
+        frozenset({"click", "clicked", "open", "opened", "view", "viewed", "visit", "visited"}),
+        frozenset({"detail", "details", "page"}),
+    ),
+    _Act("watched", frozenset({"watch", "watched"})),
+    _Act("played", frozenset({"listen", "listened", "play", "played", "stream", "streamed"})),
+    _Act("read", frozenset({"read"})),
+    _Act("rated", frozenset({"rate", "rated", "rating", "review", "reviewed"})),
+    _Act(
+        "put in the basket",
+        frozenset({"basket", "cart"}),
+        frozenset({"add", "added", "in", "into", "put", "to"}),
+    ),
+)
 
 _TREND = 1.5
 _STANDARD_ERRORS = 2.0
@@ -82,10 +103,10 @@ def _describe_events(facts: ItemFacts, words: Words) -> str:
 def _name_events(action: str | None, words: Words) -> str:
     if is_purchase(action):
         return "bought"
-    if names_act(action, {"basket", "cart"}, beside={"add", "added", "put"}):
-        return "put in the basket"
-    of_history = f"in this {words.person}'s history"
-    return next((verb for verb, names in _VERBS.items() if names_act(action, names)), of_history)
+    for verb, names, beside in _ACTS:
+        if names_act(action, names, beside=beside):
+            return verb
+    return f"in this {words.person}'s history"
 
 
 def _describe_largest(reasons: Reasons, words: Words, follows: str | None) -> str:

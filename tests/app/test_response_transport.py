@@ -9,6 +9,7 @@ from app.response_transport import ResponseTransport
 
 pytestmark = pytest.mark.anyio
 
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
 
 
@@ -27,8 +28,8 @@ class Recorder:
     def abort(self) -> None:
         self.calls.append("abort")
 
-    def get_write_buffer_size(self) -> int:
-        return 0
+    def is_closing(self) -> bool:
+        return not {"close", "abort"}.isdisjoint(self.calls)
 
 
 @pytest.fixture
@@ -43,46 +44,60 @@ async def transport() -> tuple[ResponseTransport, list[bytes | str]]:
 
 
 async def test_head_and_body_are_one_write() -> None:
-    whole, calls = await transport()
+    joined, calls = await transport()
     for body in (b"a", b""):
-        whole.write(HEAD)
+        joined.write(HEAD)
         assert calls == []
-        assert whole.get_write_buffer_size() == len(HEAD)
-        whole.write(body)
+        joined.write(body)
         assert calls == [HEAD + body]
-        assert whole.get_write_buffer_size() == 0
         calls.clear()
     await asyncio.sleep(0)
     assert calls == []
 
 
 async def test_further_parts_of_a_body_are_written_at_once() -> None:
-    whole, calls = await transport()
-    whole.write(HEAD)
-    whole.write(b"one")
-    whole.write(b"two")
+    joined, calls = await transport()
+    joined.write(HEAD)
+    joined.write(b"one")
+    joined.write(b"two")
     assert calls == [HEAD + b"one", b"two"]
 
 
 async def test_a_head_whose_body_comes_later_does_not_wait_for_it() -> None:
-    whole, calls = await transport()
-    whole.write(HEAD)
+    joined, calls = await transport()
+    joined.write(HEAD)
     await asyncio.sleep(0)
     assert calls == [HEAD]
-    whole.write(b"late")
+    joined.write(b"late")
     assert calls == [HEAD, b"late"]
 
 
 async def test_a_closed_connection_sends_its_head() -> None:
-    whole, calls = await transport()
-    whole.write(HEAD)
-    whole.close()
+    joined, calls = await transport()
+    joined.write(HEAD)
+    joined.close()
     assert calls == [HEAD, "close"]
 
 
+async def test_a_continue_is_no_head() -> None:
+    joined, calls = await transport()
+    joined.write(CONTINUE)
+    joined.write(HEAD)
+    joined.write(b"body")
+    assert calls == [CONTINUE, HEAD + b"body"]
+
+
+async def test_a_head_is_not_written_to_a_connection_that_has_ended() -> None:
+    joined, calls = await transport()
+    joined.write(HEAD)
+    calls.append("close")
+    await asyncio.sleep(0)
+    assert calls == ["close"]
+
+
 async def test_an_aborted_connection_sends_nothing() -> None:
-    whole, calls = await transport()
-    whole.write(HEAD)
-    whole.abort()
+    joined, calls = await transport()
+    joined.write(HEAD)
+    joined.abort()
     await asyncio.sleep(0)
     assert calls == ["abort"]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from cli import demo
-from cli.database_creation import hold
+from cli.database_creation import lock_directory
 from cli.first_start import CUSTOMER_PAGE, FirstStart, add_view, describe_customer
 from model.errors import KairosError
 from tests.cli.world import kairos
@@ -66,7 +66,7 @@ def test_a_second_start_in_a_directory_is_refused(command: str, tmp_path: Path) 
     draw_events(events=200).write_parquet(file)
     directory = var if command == "demo" else FirstStart.of_file(var, str(file), None).directory
     before = set(directory.glob("*"))
-    with hold(directory):
+    with lock_directory(directory):
         output = kairos(command, "--events", file, "--directory", var, exit_code=1).output
     assert "only one process may serve and train in a directory" in output
     assert f"process {os.getpid()}" in output

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -76,13 +77,26 @@ def test_integers_are_ids(events: pl.DataFrame) -> None:
     assert model.card(4, at=AT).title == model.card("4", at=AT).title
 
 
-@pytest.mark.parametrize("users", [2.5, True, ["u4", None], [["u4"]]])
+@pytest.mark.parametrize(
+    "users",
+    [2.5, True, b"u4", ["u4", None], [["u4"]], np.array([[4]]), pl.DataFrame({"user_id": []})],
+)
 def test_what_is_no_id_is_refused(model: kairos.Model, users: Any) -> None:
     with pytest.raises(KairosError, match="a user's id is a text or an integer, but got"):
         model.recommend(users, at=AT)
 
 
-@pytest.mark.parametrize("n", [-1, 2.5, "3", None])
+def test_a_number_of_items_may_be_of_numpy(model: kairos.Model) -> None:
+    assert len(model.recommend("u4", at=AT, n=np.int64(3))) == 3  # type: ignore[arg-type]
+
+
+def test_users_and_a_history_are_one_too_many(model: kairos.Model, events: pl.DataFrame) -> None:
+    for users in ("u4", ["u4"], []):
+        with pytest.raises(KairosError, match="but got both"):
+            model.recommend(users, history=events.head(0), at=AT)
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, "3", None, True])
 def test_what_is_no_number_of_items_is_refused(model: kairos.Model, n: Any) -> None:
     with pytest.raises(KairosError, match="a number of items is an integer from 0 on, but got"):
         model.recommend("u4", at=AT, n=n)

@@ -6,7 +6,11 @@ from model.actions import is_purchase, is_undoing
 
 
 @pytest.mark.parametrize(
-    "action", ["purchase", "BUY", "order-completed", "product_purchased", "ItemBought"]
+    "action",
+    [
+        *("purchase", "BUY", "order-completed", "product_purchased", "ItemBought", "buy_now"),
+        *("order_placed", "place_order", "order_paid", "purchase_confirmed", "first_purchase"),
+    ],
 )
 def test_purchases_are_recognised(action: str) -> None:
     assert is_purchase(action)
@@ -21,6 +25,9 @@ def test_purchases_are_recognised(action: str) -> None:
             "view",
             "sunday_sales_report",
             "purchase_intent",
+            "order_details",
+            "purchase_page",
+            "to_buy",
             "add_to_order",
             "kauf",
             "\u8d2d\u4e70",

@@ -9,7 +9,7 @@ from model import clock
 from model.clock import to_datetime
 from model.errors import TrainingError
 from model.store.store import BundleStore
-from training.config import RunConfig
+from training.config import NOT_FITTED, RunConfig
 from training.data.sources import format_location
 from training.data.split import ByTimeConfig
 from training.run import Progress
@@ -63,7 +63,7 @@ class RetrainingJob:
     def format_directory_name(self, champion: str | None) -> str:
         """Return the run's directory: equal jobs share it, so that a killed run resumes."""
         identity = (
-            self.config.model_dump_json(exclude={"gate", "export_encoder"}),
+            self.config.model_dump_json(exclude={*NOT_FITTED}),
             format_location(self.events),
             self.items is None or format_location(self.items),
             self.until,

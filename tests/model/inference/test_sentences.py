@@ -55,6 +55,9 @@ OWN: dict[ContributionKind, float] = {"average": -9, "repeats": 8, "state": 1}
         ("order", 2, 0, "Bought 2 times, last less than a day ago."),
         ("view", 1, 0, "Viewed once, less than a day ago."),
         ("add_to_cart", 3, 2, "Put in the basket 3 times, last 2 days ago."),
+        ("view_order_details", 1, 2, "In this customer's history once, 2 days ago."),
+        ("to_read", 1, 2, "In this customer's history once, 2 days ago."),
+        ("item_page_view", 1, 2, "Viewed once, 2 days ago."),
         ("ProductViewed", 2, 2, "Viewed 2 times, last 2 days ago."),
         ("abandoned_purchase", 3, 2, "In this customer's history 3 times, last 2 days ago."),
         ("buy_later", 1, 2, "In this customer's history once, 2 days ago."),
@@ -117,6 +120,11 @@ def test_words_of_a_shop_need_a_history_of_purchases() -> None:
     state: dict[ContributionKind, float] = {"average": 0, "state": 1}
     assert write(state, is_shop=False) == "Fits what this user chose most recently."
     assert choose_words([]) == choose_words([Event("i1", 0)]) == NEUTRAL
+
+
+def test_popularity_that_reaches_the_query_time_is_of_that_time() -> None:
+    popular: dict[ContributionKind, float] = {"average": -9, "popularity": 2}
+    assert write(popular, counted=(3, 3)) == "Popular with all customers at this time."
 
 
 def test_a_model_without_an_average_only_ranks() -> None:

@@ -35,6 +35,18 @@ export const LINK = new Permalink({
   open: list([]),
 });
 
+/** The state of the address bar; a span or a part of the axis without both ends, in order, is left out. */
+export function readLink() {
+  const state = LINK.read();
+  const hasBoth = state.from !== null && state.until !== null;
+  const isAxis = state.axis_from !== null && state.axis_until !== null && state.axis_from < state.axis_until;
+  return {
+    ...state,
+    ...(hasBoth ? {} : { from: null, until: null }),
+    ...(isAxis ? {} : { axis_from: null, axis_until: null }),
+  };
+}
+
 /** What a state of another history does not keep. */
 export const OTHER_HISTORY = {
   user: null,

@@ -23,6 +23,7 @@ import {
   LINK,
   loadSwaps,
   OTHER_HISTORY,
+  readLink,
   requestSweep,
   userLabel,
 } from "./data.js";
@@ -56,7 +57,7 @@ const REST = 200;
 const COMPARED = "The compared version";
 const VERSIONS = "Published versions";
 
-let state = LINK.read();
+let state = readLink();
 /** @type {import("./time_axis.js").Span | null} */
 let span = null;
 /** @type {Sweep | null} the response that the cards show */
@@ -398,10 +399,10 @@ function showControls() {
 
 /** Applies the state of the address bar. */
 function followLink() {
-  state = LINK.read();
+  state = readLink();
   // A long history is in no link, but "back" within this page restores it.
   if (state.user === null) state.history ??= pasted;
-  isSelecting = state.from !== null && state.until !== null;
+  isSelecting = state.from !== null;
   showSelecting();
   showControls();
   openState();

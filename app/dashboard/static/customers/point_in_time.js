@@ -33,7 +33,8 @@ export class PointInTime {
   constructor({ slide, enter, zoom }) {
     this.#slider.addEventListener("input", () => slide(Number(this.#slider.value)));
     this.#slider.addEventListener("keydown", (event) => {
-      const index = this.#indexAfter(event.key);
+      const { altKey, ctrlKey, metaKey } = event;
+      const index = altKey || ctrlKey || metaKey ? null : this.#indexAfter(event.key);
       if (index === null) return;
       event.preventDefault();
       slide(this.#instants[index]);

@@ -53,7 +53,8 @@ export async function loadSpan({ user, history }, signal) {
  */
 export function chooseQueryTime({ last, end }) {
   if (last === null) return end - AFTER_LAST.least;
-  return Math.max(last + SECOND, Math.min(last + LATER, Math.floor(Date.now() / SECOND) * SECOND));
+  const now = Math.floor(Date.now() / SECOND) * SECOND;
+  return clampInstant(Math.max(last + SECOND, Math.min(last + LATER, now)));
 }
 
 /** The end of the data that the serving model learned from; now where it is not known. */
@@ -91,7 +92,7 @@ export function sweepInstants({ first, end, last }, given) {
   const unit = UNITS.find((one) => (end - first) / one >= LEAST_STEPS) ?? SECOND;
   const step = unit * Math.max(1, Math.ceil((end - first) / unit / (MOST_INSTANTS - 1)));
   // One of them comes just after the last event.
-  const anchor = last === null ? first : last + SECOND;
+  const anchor = last === null ? first : clampInstant(last + SECOND);
   const start = anchor - Math.floor((anchor - first) / step) * step;
   const count = Math.floor((end - start) / step) + 1;
   const spaced = Array.from({ length: count }, (_, index) => Math.ceil((start + index * step) / SECOND) * SECOND);
@@ -117,7 +118,7 @@ export function findWhole({ query_time, compare_time }, { first, end }) {
  */
 export function findAxis(state, span) {
   const { axis_from: first, axis_until: end } = state;
-  return first !== null && end !== null && first < end ? { first, end } : findWhole(state, span);
+  return first !== null && end !== null ? { first, end } : findWhole(state, span);
 }
 
 /** Whether a part of the axis is the shortest that can be drawn. */

@@ -5,13 +5,15 @@ const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d{1,9})?)([Zz]|[+-
 
 /** The bounds of instants, in milliseconds since 1970. */
 export const EARLIEST = Date.parse("0001-01-01T00:00:00Z");
-export const LATEST = Date.parse("9999-12-31T23:59:59Z");
+export const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
 
 /** Milliseconds since 1970 of a text; NaN if it is no instant that the API takes. */
 export function parseInstant(text) {
   const found = RFC_3339.exec(text);
   if (found === null) return NaN;
   const [, day, time, offset] = found;
+  // `Date` reads 30 February as 2 March, and 24:00 as the next day.
+  if (!new Date(`${day}T00:00Z`).toJSON()?.startsWith(day) || time.startsWith("24")) return NaN;
   return requirePossible(Date.parse(`${day}T${time}${offset.toUpperCase()}`));
 }
 

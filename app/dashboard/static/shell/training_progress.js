@@ -27,8 +27,6 @@ const PHASES = {
 let idleSeconds = SECONDS_WHILE_IDLE;
 /** The run that this page has seen running. @type {string | null} */
 let watchedRun = null;
-/** Whether the version that serves while a run trains only counts events. */
-let isCounting = false;
 /** @type {any} */
 let timer = null;
 
@@ -64,9 +62,9 @@ async function showNewestRun() {
   }
   idleSeconds = SECONDS_WHILE_IDLE;
   if (run?.progress) {
-    if (watchedRun !== run.run_id) isCounting = await servesCounts();
     watchedRun = run.run_id;
-    show(html`Training: ${describe(run.progress)}`);
+    const isCounting = await servesCounts();
+    show(html`Training: ${describe(run.progress, isCounting)}`);
     return SECONDS_WHILE_RUNNING;
   }
   if (run === null || run.run_id !== watchedRun) return idleSeconds;
@@ -88,7 +86,7 @@ async function readNewestRun() {
   }
 }
 
-/** @returns {Promise<boolean>} */
+/** @returns {Promise<boolean>} whether the version that serves only counts events */
 async function servesCounts() {
   try {
     return (await listModels()).some((model) => model.is_serving && model.encoder === "counting");
@@ -120,7 +118,7 @@ function showChange(version) {
 }
 
 /** Such as: 40 %, about 3 min left. A run fits up to three times, so its epochs begin anew. */
-function describe({ phase, epoch, share, seconds_left: left }) {
+function describe({ phase, epoch, share, seconds_left: left }, isCounting) {
   const done = epoch === null ? (PHASES[phase] ?? phase) : `${Math.floor(share * 100)} %`;
   const rest = epoch === null || left === null ? "" : `, ${formatLeft(left)}`;
   return `${done}${rest}${isCounting ? "; until then events are only counted" : ""}`;
