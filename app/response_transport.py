@@ -26,12 +26,14 @@ class ResponseTransport:
     def write(self, data: bytes) -> None:
         """Write data; a head waits for what follows it."""
         if self._head:
-            data, self._head = self._head + data, b""
+            head, self._head = self._head, b""
+            # One call of the kernel, without a copy: many connections may send one large body.
+            self._transport.writelines((head, data))
         elif data.startswith(_STATUS_LINES) and data.endswith(_END_OF_HEAD):
             self._head = data
             self._loop.call_soon(self._flush)
-            return
-        self._transport.write(data)
+        else:
+            self._transport.write(data)
 
     def close(self) -> None:
         """Close the connection once everything is written."""

@@ -18,9 +18,14 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[bytes | str] = []
+        self.parts: tuple[bytes, ...] = ()
 
     def write(self, data: bytes) -> None:
         self.calls.append(data)
+
+    def writelines(self, parts: tuple[bytes, ...]) -> None:
+        self.parts = parts
+        self.calls.append(b"".join(parts))
 
     def close(self) -> None:
         self.calls.append("close")
@@ -77,6 +82,16 @@ async def test_a_closed_connection_sends_its_head() -> None:
     joined.write(HEAD)
     joined.close()
     assert calls == [HEAD, "close"]
+
+
+async def test_a_body_is_not_copied() -> None:
+    recorder = Recorder()
+    loop = asyncio.get_running_loop()
+    joined = ResponseTransport(cast(asyncio.Transport, recorder), loop)
+    body = b"the same for all"
+    joined.write(HEAD)
+    joined.write(body)
+    assert recorder.parts[1] is body
 
 
 async def test_a_continue_is_no_head() -> None:
