@@ -43,6 +43,19 @@ def test_it_holds_what_an_import_stores(tmp_path: Path) -> None:
     check(f"sqlite:///{created}")
 
 
+def test_it_has_the_indexes_and_triggers_of_a_migrated_one(tmp_path: Path) -> None:
+    created, migrated = tmp_path / "new.db", tmp_path / "kairos.db"
+    create_database(created, draw_events(events=120), None)
+    upgrade(f"sqlite:///{migrated}")
+    found = []
+    for file in (created, migrated):
+        connection = sqlite3.connect(file)
+        found.append({*connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")})
+        connection.close()
+    assert found[0] == found[1]
+    assert {kind for kind, *_ in found[0]} >= {"index", "table", "trigger"}
+
+
 def test_an_import_into_it_stores_nothing_twice(tmp_path: Path) -> None:
     events = draw_events(events=50)
     create_database(tmp_path / "kairos.db", events, None)
