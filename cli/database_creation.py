@@ -8,7 +8,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from training.retraining.lock import Exclusion, lock_file
@@ -22,15 +22,13 @@ _ONE_START = Exclusion(
 )
 
 
-@contextmanager
-def lock_directory(directory: Path) -> Iterator[None]:
+def lock_directory(directory: Path) -> AbstractContextManager[None]:
     """Keep other first starts out of a directory until the block ends, or this process does.
 
     Raises:
         AlreadyRunningError: if another process is at work there.
     """
-    with lock_file(directory / _LOCK, _ONE_START):
-        yield
+    return lock_file(directory / _LOCK, _ONE_START)
 
 
 @contextmanager

@@ -27,6 +27,8 @@ const PHASES = {
 let idleSeconds = SECONDS_WHILE_IDLE;
 /** The run that this page has seen running. @type {string | null} */
 let watchedRun = null;
+/** Whether the version that serves only counts events; null if that is not known. @type {boolean | null} */
+let isCounting = null;
 /** @type {any} */
 let timer = null;
 
@@ -62,9 +64,10 @@ async function showNewestRun() {
   }
   idleSeconds = SECONDS_WHILE_IDLE;
   if (run?.progress) {
+    // Once another version serves, counts do not come back during the run.
+    if (watchedRun !== run.run_id || isCounting !== false) isCounting = await servesCounts();
     watchedRun = run.run_id;
-    const isCounting = await servesCounts();
-    show(html`Training: ${describe(run.progress, isCounting)}`);
+    show(html`Training: ${describe(run.progress)}`);
     return SECONDS_WHILE_RUNNING;
   }
   if (run === null || run.run_id !== watchedRun) return idleSeconds;
@@ -86,12 +89,12 @@ async function readNewestRun() {
   }
 }
 
-/** @returns {Promise<boolean>} whether the version that serves only counts events */
+/** @returns {Promise<boolean | null>} whether the version that serves only counts events */
 async function servesCounts() {
   try {
     return (await listModels()).some((model) => model.is_serving && model.encoder === "counting");
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -118,7 +121,7 @@ function showChange(version) {
 }
 
 /** Such as: 40 %, about 3 min left. A run fits up to three times, so its epochs begin anew. */
-function describe({ phase, epoch, share, seconds_left: left }, isCounting) {
+function describe({ phase, epoch, share, seconds_left: left }) {
   const done = epoch === null ? (PHASES[phase] ?? phase) : `${Math.floor(share * 100)} %`;
   const rest = epoch === null || left === null ? "" : `, ${formatLeft(left)}`;
   return `${done}${rest}${isCounting ? "; until then events are only counted" : ""}`;
