@@ -43,6 +43,14 @@ _LEAST_BYTES = 64 * 1024
 
 _IPV6_SITE = 64
 
+LISTENERS = 16
+"""Listeners on each address. Each accepts one connection per iteration of uvloop's event loop, and
+under load an iteration takes a tenth of a second: one listener alone kept 500 clients waiting for
+more than a minute."""
+
+_CLOSING = 2 * LISTENERS
+"""Most connections that are replaced but not closed yet: uvloop closes one two iterations later."""
+
 Reason = Literal["headers", "body", "response", "evicted", "refused", "malformed"]
 
 
@@ -75,13 +83,13 @@ class ConnectionLimits:
         """Build the limits that settings ask for, as far as the descriptors allow them.
 
         Half of the descriptors are left for connections that wait to be accepted, the database and
-        files.
+        files. The other half has room for the connections that are being closed as well.
 
         Args:
             descriptors: most open files of the process; by default its limit.
         """
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if descriptors is None else descriptors
-        connections = min(settings.max_connections, max(most // 2, 1))
+        connections = min(settings.max_connections, max(most // 2 - _CLOSING, 1))
         return cls(
             connections=connections,
             per_address=min(settings.max_connections_per_address, connections),

@@ -36,10 +36,6 @@ threads for a tenth of a second; little of the service forms cycles, so it is ra
 _GRACE_SECONDS = 4
 _ACCEPTED_CONNECTIONS_SECONDS = 0.2
 _SEND_BUFFER_BYTES = 128 * 1024
-_LISTENERS = 16
-"""Listeners on each address. Each accepts one connection per iteration of uvloop's event loop, and
-under load an iteration takes a tenth of a second: one listener alone kept 500 clients waiting for
-more than a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +213,10 @@ class DrainingServer(uvicorn.Server):
 
     async def _duplicate(self, listener: socket.socket) -> None:
         """Add listeners that accept connections from the queue of a given one."""
+        from app.connections import LISTENERS  # noqa: PLC0415 - after the variables of `serve`
+
         loop = asyncio.get_running_loop()
-        for _ in range(_LISTENERS - 1):
+        for _ in range(LISTENERS - 1):
             duplicate = socket.socket(fileno=os.dup(listener.fileno()))
             self.servers.append(
                 await loop.create_server(

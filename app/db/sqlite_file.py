@@ -48,7 +48,7 @@ class SqliteFile:
 
         Raises:
             DatabaseMovedError: if the path names other files than those of the open connections.
-            DatabaseUnavailableError: if there is no file, and none may be created.
+            DatabaseUnavailableError: if there is no file or an empty one, and none may be created.
         """
         with self._lock:
             if not self._connections:
@@ -73,12 +73,20 @@ class SqliteFile:
     def _open(self, options: dict[str, object]) -> "_Connection":
         try:
             is_there, path = self.path.exists(), self.path.resolve()
+            is_empty = is_there and path.stat().st_size == 0
         except (OSError, RuntimeError) as error:  # a RuntimeError: links in a circle
             raise _build_access_error(error) from error
         if not self._may_create and not is_there:
             raise DatabaseUnavailableError(
                 "the file of the database must be where it was, but it is not; move it back or "
                 "restore a backup, and it is opened again without a restart"
+            )
+        if not self._may_create and is_empty:
+            # A copy that has just begun: SQLite would begin a database and a log of its own in it,
+            # and read from that log, whatever the copy writes afterwards.
+            raise DatabaseUnavailableError(
+                "the file of the database must hold a database, but it is empty; complete the "
+                "copy or restore a backup, and it is opened again without a restart"
             )
         mode = "rwc" if self._may_create else "rw"
         uri = f"{path.as_uri()}?mode={mode}"

@@ -12,7 +12,13 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from app.connections import MAX_HEAD_BYTES, ConnectionLimits, ConnectionPool, bind_protocol
+from app.connections import (
+    LISTENERS,
+    MAX_HEAD_BYTES,
+    ConnectionLimits,
+    ConnectionPool,
+    bind_protocol,
+)
 from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.processes import eventually, free_port
@@ -320,8 +326,8 @@ def test_a_closed_connection_gives_its_place_back() -> None:
 
 def test_half_of_the_descriptors_are_left_for_the_rest() -> None:
     limits = ConnectionLimits.from_settings(Settings(), descriptors=256)
-    assert (limits.connections, limits.per_address) == (128, 128)
-    assert limits.connections + limits.backlog < 256
+    assert (limits.connections, limits.per_address) == (96, 96)
+    assert limits.connections + 2 * LISTENERS <= 128, "connections that are being closed"
     roomy = ConnectionLimits.from_settings(Settings(), descriptors=1_000_000)
     assert roomy.connections == Settings().max_connections
     assert roomy.per_address == Settings().max_connections_per_address

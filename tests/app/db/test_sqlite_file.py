@@ -92,6 +92,19 @@ def test_another_file_in_its_place_is_opened(
     assert read_ids(file) == {"new"}
 
 
+def test_a_copy_that_has_just_begun_is_left_alone(
+    client: Client, file: Path, sqlite_template: Path, tmp_path: Path
+) -> None:
+    assert send(client, "old") == 200
+    move(file, tmp_path / "moved.db")
+    with file.open("wb") as copy:
+        refused = client.post("/v1/events", {"events": [EVENT | {"event_id": "meanwhile"}]})
+        assert (refused.status_code, refused.json()["code"]) == (503, "database_unavailable")
+        copy.write(sqlite_template.read_bytes())
+    eventually(lambda: send(client, "new") == 200)
+    assert read_ids(file) == {"new"}
+
+
 def test_events_survive_the_loss_of_the_log_file(client: Client, file: Path) -> None:
     """They are in the file that the path names, also those from before."""
     assert send(client, "before") == 200
