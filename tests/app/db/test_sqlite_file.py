@@ -92,15 +92,19 @@ def test_another_file_in_its_place_is_opened(
     assert read_ids(file) == {"new"}
 
 
-def test_a_copy_that_has_just_begun_is_left_alone(
-    client: Client, file: Path, sqlite_template: Path, tmp_path: Path
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_an_unfinished_copy_is_left_alone(
+    client: Client, file: Path, sqlite_template: Path, tmp_path: Path, share: float
 ) -> None:
     assert send(client, "old") == 200
     move(file, tmp_path / "moved.db")
-    with file.open("wb") as copy:
+    content = sqlite_template.read_bytes()
+    copied = int(share * len(content))
+    with file.open("wb", buffering=0) as copy:
+        copy.write(content[:copied])
         refused = client.post("/v1/events", {"events": [EVENT | {"event_id": "meanwhile"}]})
         assert (refused.status_code, refused.json()["code"]) == (503, "database_unavailable")
-        copy.write(sqlite_template.read_bytes())
+        copy.write(content[copied:])
     eventually(lambda: send(client, "new") == 200)
     assert read_ids(file) == {"new"}
 
