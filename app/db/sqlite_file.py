@@ -73,15 +73,15 @@ class SqliteFile:
     def _open(self, options: dict[str, object]) -> "_Connection":
         try:
             is_there, path = self.path.exists(), self.path.resolve()
-            is_empty = is_there and path.stat().st_size == 0
+            size = path.stat().st_size if is_there else None
         except (OSError, RuntimeError) as error:  # a RuntimeError: links in a circle
             raise _build_access_error(error) from error
-        if not self._may_create and not is_there:
+        if not self._may_create and size is None:
             raise DatabaseUnavailableError(
                 "the file of the database must be where it was, but it is not; move it back or "
                 "restore a backup, and it is opened again without a restart"
             )
-        if not self._may_create and is_empty:
+        if not self._may_create and size == 0:
             # A copy that has just begun: SQLite would begin a database and a log of its own in it,
             # and read from that log, whatever the copy writes afterwards.
             raise DatabaseUnavailableError(

@@ -328,6 +328,7 @@ def test_half_of_the_descriptors_are_left_for_the_rest() -> None:
     limits = ConnectionLimits.from_settings(Settings(), descriptors=256)
     assert (limits.connections, limits.per_address) == (96, 96)
     assert limits.connections + 2 * LISTENERS <= 128, "connections that are being closed"
+    assert limits.connections + limits.backlog < 256
     roomy = ConnectionLimits.from_settings(Settings(), descriptors=1_000_000)
     assert roomy.connections == Settings().max_connections
     assert roomy.per_address == Settings().max_connections_per_address
