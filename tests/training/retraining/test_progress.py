@@ -77,4 +77,6 @@ def test_a_run_records_its_phases_and_epochs(
     workspace.retrain(workspace.job(ring_world(), LEARNED))
     phases = list(dict.fromkeys(one["phase"] for one in recorded))
     assert phases[:4] == ["read", "fit", "evaluate", "write"]
-    assert [one["epoch"] for one in recorded if one["fit"] == "fit"][:3] == [1, 2, 3]
+    # A slow epoch is recorded every few seconds.
+    epochs = list(dict.fromkeys(one["epoch"] for one in recorded if one["fit"] == "fit"))
+    assert epochs[:3] == [1, 2, 3]
