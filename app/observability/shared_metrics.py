@@ -8,9 +8,9 @@ on counting where its predecessor ended, and their number does not grow with eac
 import math
 import os
 import secrets
-import struct
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -95,11 +95,12 @@ class _SharedCollector:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._files = MultiProcessCollector(None, str(directory))  # type: ignore[no-untyped-call]
+        self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
         """Read the files of all workers."""
-        for family in self._read():
+        families: Iterable[Metric] = MultiProcessCollector.merge(self._list_files())  # type: ignore[no-untyped-call]
+        for family in families:
             if family.type == "gauge":
                 family.samples = [
                     each for each in family.samples if not (each.labels and math.isnan(each.value))
@@ -110,14 +111,15 @@ class _SharedCollector:
         """Return nothing: the names are known once a worker counts."""
         return ()
 
-    def _read(self) -> Iterable[Metric]:
-        for is_last in (False, False, False, True):
-            try:
-                families: Iterable[Metric] = self._files.collect()  # type: ignore[no-untyped-call]
-            except (struct.error, FileNotFoundError):
-                # The file of a worker that is starting is empty for a moment.
-                if is_last:
-                    raise
-            else:
-                return families
-        raise AssertionError
+    def _list_files(self) -> list[str]:
+        """Return the files that have values.
+
+        The library cannot read an empty file, which that of a worker that is starting is for as
+        long as the machine lets the worker wait there.
+        """
+        paths = []
+        for path in self._directory.glob("*.db"):
+            with suppress(FileNotFoundError):  # the gauges of a worker that has ended
+                if path.stat().st_size:
+                    paths.append(str(path))
+        return paths

@@ -80,7 +80,7 @@ def read_metric(client: httpx.Client, name: str, **labels: str) -> float:
     """Read one value of `/metrics`."""
     return next(
         sample.value
-        for family in text_string_to_metric_families(client.get("/metrics").text)
+        for family in text_string_to_metric_families(client.get("/metrics").raise_for_status().text)
         for sample in family.samples
         if sample.name == name and labels.items() <= sample.labels.items()
     )

@@ -87,6 +87,29 @@ def test_a_replacement_goes_on_counting(share: MetricsShare) -> None:
     assert files <= {path.name for path in share.directory.iterdir()}
 
 
+def test_files_of_a_worker_that_is_starting_are_empty(share: MetricsShare) -> None:
+    metrics = Metrics(share)
+    metrics.shed_requests.labels("share").inc(5)
+    for name in ("counter_2.db", "histogram_2.db", "gauge_livesum_2.db"):
+        (share.directory / name).touch()
+    assert read(metrics, "kairos_shed_requests_total", reason="share") == 5
+
+
+def test_gauges_may_be_removed_while_they_are_read(
+    share: MetricsShare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_worker(share, 1, "metrics.inference_in_progress.inc()")
+    metrics = Metrics(replace(share, worker=2))
+    stat = Path.stat
+
+    def remove_first(path: Path) -> os.stat_result:
+        remove_gauges(share)
+        return stat(path)
+
+    monkeypatch.setattr(Path, "stat", remove_first)
+    assert read(metrics, "kairos_inference_in_progress") == 0
+
+
 def test_labels_that_are_removed_are_not_reported(share: MetricsShare) -> None:
     metrics = Metrics(share)
     metrics.model_info.labels("v1").set(1)
