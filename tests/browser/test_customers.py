@@ -199,6 +199,8 @@ def test_the_reasons_of_an_item_add_up_to_its_score(shop_dashboard: Dashboard) -
     for item in answer["items"][:3]:
         row = shop_dashboard.page.locator(f"#top-items li[data-item='{item['item_id']}'] button")
         row.click()
+        heading = shop_dashboard.page.locator("#why-heading")
+        expect(heading).to_have_text(f"Why this item is number {item['rank']}")
         why = shop_dashboard.page.locator("#why-content")
         expect(why.locator(".reason")).to_have_text(item["reasons"]["sentence"])
         parts = item["reasons"]["contributions"]
