@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -53,17 +53,20 @@ def start_workers(start: Start, **settings: str) -> Server:
 
 def list_workers(service: Server) -> list[psutil.Process]:
     """List the running workers of a service."""
-    running = []
-    for each in psutil.Process(service.process.pid).children():
-        with suppress(psutil.NoSuchProcess):  # it may end while the list is read
-            if each.status() != psutil.STATUS_ZOMBIE:
-                running.append(each)
-    return running
+    return [each for each in psutil.Process(service.process.pid).children() if is_alive(each)]
+
+
+def is_alive(worker: psutil.Process) -> bool:
+    """Return whether a worker has not ended; it may do so while this looks."""
+    try:
+        return worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def are_gone(workers: list[psutil.Process]) -> bool:
     """Return whether all of these workers have ended."""
-    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in workers)
+    return not any(map(is_alive, workers))
 
 
 def count_connections(worker: psutil.Process) -> int:
