@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-slow test-all browser promises fuzz check check-dashboard fmt bench migrate docs clean
+.PHONY: help setup demo serve test test-slow test-scale test-all browser promises fuzz check check-dashboard fmt bench migrate docs clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
 # Folders that hold slow tests only (SLOW_FOLDERS of tests/conftest.py) need not be imported.
-SLOW_ONLY := benchmarks browser client deployment e2e kairos operations promises training/retraining
+SLOW_ONLY := benchmarks browser client deployment e2e kairos operations promises scale training/retraining
 
 # Without the checks of shapes at run time, which take most of the time of an encoder: `test-slow` runs the same tests
 # of tensor code with them, and so does pytest by itself.
@@ -32,14 +32,18 @@ IN_BROWSER := tests/browser tests/deployment/test_dashboard_behind_proxy.py
 browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow" $(IN_BROWSER)
 
-test-all: test test-slow  ## Run the fast tests, then the slow ones
+test-all: test test-slow test-scale  ## Run the fast tests, then the slow ones, then those of several machines
 
 # In two processes: the event loop of Playwright stays in the thread of the tests.
 test-slow: .venv/.installed  ## Run the slow tests: services, proxies, killed processes, short promises, every method, shapes, more examples
 	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
-		-m "(slow or hypothesis) and not browser and not gpu and not realdata" --ignore=tests/browser
+		-m "(slow or hypothesis) and not scale and not browser and not gpu and not realdata" --ignore=tests/browser
 	$(BIN)/pytest -n 2 --dist loadfile tests/model tests/training --ignore=tests/training/retraining
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser" $(IN_BROWSER)
+
+# One at a time: each starts processes of its own on every core.
+test-scale: .venv/.installed-scale  ## Run the tests of several machines: Ray, an object store, replicas
+	$(BIN)/pytest -m "scale and not slow" tests/scale
 
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
@@ -98,4 +102,8 @@ clean:  ## Remove caches and build outputs; keeps .venv, data and bundles
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -c constraints.txt -e ".[dev]"
+	@touch $@
+
+.venv/.installed-scale: .venv/.installed
+	$(BIN)/pip install -c constraints.txt -e ".[dev-scale]"
 	@touch $@

@@ -60,6 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         above = {folder.as_posix() for folder in item.path.relative_to(here).parents}
+        if "scale" in above:  # a tier of its own, with packages of its own
+            item.add_marker(pytest.mark.scale)
+            continue
         if "browser" in above:  # a tier of its own, of which few are slow
             continue
         if not SLOW_FOLDERS.isdisjoint(above) or not SLOW_FIXTURES.isdisjoint(
