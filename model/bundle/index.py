@@ -1,4 +1,4 @@
-"""Nearest-item search; the only module that uses FAISS."""
+"""Nearest-item search."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -8,7 +8,9 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from model.errors import BundleError
+from model.bundle.faiss_file import open_index, read_vectors
+from model.bundle.inverted_file import InvertedFile
+from model.catalog import PADDING_ROW
 
 Similarity = Literal["dot", "l2"]
 
@@ -33,36 +35,47 @@ class ItemIndex:
     """Item vectors, searchable by their similarity with a user vector.
 
     Holds one vector per catalog row from 1 on; row 0, padding, is not in it. Scores are larger
-    for better items under either similarity: a distance is negated.
+    for better items under either similarity: a distance is negated. With an inverted file a search
+    scores the candidates that it finds; without one it scores all items.
     """
 
-    def __init__(self, index: faiss.Index) -> None:
+    def __init__(
+        self,
+        index: faiss.IndexFlat,
+        inverted: InvertedFile | None = None,
+        *,
+        content: NDArray[np.uint8] | None = None,
+    ) -> None:
         self._index = index
+        self._content = content  # where FAISS reads the vectors
+        self._vectors = read_vectors(index)
         self._sign = 1.0 if index.metric_type == faiss.METRIC_INNER_PRODUCT else -1.0
+        self.inverted = inverted
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32], similarity: Similarity) -> "ItemIndex":
-        """Index `vectors`, one per catalog row from 1 on."""
+        """Index `vectors`, one per catalog row from 1 on, without an inverted file."""
         index = faiss.IndexFlat(vectors.shape[1], _METRIC[similarity])
         index.add(np.ascontiguousarray(vectors, dtype=np.float32))
         return cls(index)
 
     @classmethod
-    def load(cls, content: bytes) -> "ItemIndex":
-        """Read an index from a file written by `save`.
+    def load(
+        cls, content: NDArray[np.uint8], inverted: NDArray[np.uint8] | None = None
+    ) -> "ItemIndex":
+        """Open the content of files written by `save`, which must not change while it is used.
 
         Raises:
             BundleError: if FAISS cannot read it.
         """
-        try:
-            return cls(faiss.deserialize_index(np.frombuffer(content, dtype=np.uint8)))
-        except RuntimeError as error:
-            raise BundleError(
-                "an index must be readable by FAISS, but items.faiss is not; publish again"
-            ) from error
+        return cls(
+            open_index(content, faiss.IndexFlat),
+            None if inverted is None else InvertedFile.load(inverted),
+            content=content,
+        )
 
     def save(self, file: Path) -> None:
-        """Write the index."""
+        """Write the vectors; `inverted` has a file of its own."""
         faiss.write_index(self._index, str(file))
 
     def __len__(self) -> int:
@@ -73,10 +86,40 @@ class ItemIndex:
         """Width of the vectors."""
         return int(self._index.d)
 
+    @property
+    def similarity(self) -> Similarity:
+        """What a score is: a dot product, or a negated squared distance."""
+        return "dot" if self._sign > 0 else "l2"
+
+    def with_inverted_file(self, users: NDArray[np.float32]) -> "ItemIndex":
+        """Return an index of the same vectors with a new inverted file.
+
+        Args:
+            users: a sample of user vectors, as the index is searched with.
+        """
+        is_distance = self._sign < 0
+        inverted = InvertedFile.build(self._vectors, users, is_distance=is_distance)
+        return ItemIndex(self._index, inverted, content=self._content)
+
+    def with_probes(self, probes: int) -> "ItemIndex":
+        """Return an index whose searches read so many lists of the inverted file."""
+        assert self.inverted is not None
+        return ItemIndex(self._index, self.inverted.with_probes(probes), content=self._content)
+
+    def finds_candidates(self, n: int) -> bool:
+        """Return whether a search for the `n` best items scores candidates instead of all items."""
+        return self.inverted is not None and _widen(n) < self.inverted.read_per_search
+
+    def replace_vectors(self, vectors: NDArray[np.float32]) -> "ItemIndex":
+        """Return an index of other vectors of the same items, with the same lists."""
+        index = ItemIndex.build(vectors, self.similarity)
+        if self.inverted is not None:
+            index.inverted = self.inverted.encode(vectors, is_distance=self._sign < 0)
+        return index
+
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors of some catalog rows."""
-        vectors: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
-        return vectors
+        return self._vectors[rows - 1]
 
     def score(self, user: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Compute the scores of some catalog rows, equal to those of `search`."""
@@ -109,17 +152,20 @@ class ItemIndex:
         if allowed is not None:
             allowed = allowed.copy()
             allowed[excluded] = False
-            candidates = np.flatnonzero(allowed)
-            candidates = candidates[candidates > 0]
-            if len(candidates) <= max(n, _FEW):
-                scores = self.score(user, candidates)
-                best = np.lexsort((candidates, -scores))[:n]
-                return candidates[best], scores[best]
+            allowed[PADDING_ROW] = False
+            count = np.count_nonzero(allowed)
+            if count <= max(n, self._few):
+                return self._rank(user, np.flatnonzero(allowed), n)
+            if self.inverted is not None:
+                return self._rank(user, self.inverted.search(user, _widen(n), allowed), n)
         # Search for the excluded rows too and drop them here: FAISS ignores a selector silently on
         # some kinds of index, and the extra neighbours cost less than filtering inside.
         neighbours = min(n + (len(excluded) if allowed is None else 0), len(self))
         if neighbours == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        if self.inverted is not None and self.finds_candidates(neighbours):
+            found = self.inverted.search(user, _widen(neighbours))
+            return self._rank(user, found[~are_among(found, excluded)], n)
         scores, indices = self._search_index(user, neighbours, allowed)
         rows = indices[0] + 1
         keep = (rows > 0) & ~are_among(rows, excluded)
@@ -127,14 +173,36 @@ class ItemIndex:
             keep &= allowed[np.maximum(rows, 0)]
         return rows[keep][:n], (scores[0] * self._sign)[keep][:n]
 
+    @property
+    def _few(self) -> int:
+        """Up to this many allowed rows, scoring each is faster than finding candidates."""
+        return _FEW if self.inverted is None else max(_FEW, self.inverted.read_per_search)
+
+    def _rank(
+        self, user: NDArray[np.float32], rows: NDArray[np.int64], n: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the `n` best of some rows; of equal ones, the first of the catalog."""
+        scores = self.score(user, rows)
+        best = np.lexsort((rows, -scores))[:n]
+        return rows[best], scores[best]
+
     def _search_index(
         self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        scores: NDArray[np.float32]
+        numbers: NDArray[np.int64]
         if allowed is None:
-            return self._index.search(user[None], n)
+            scores, numbers = self._index.search(user[None], n)
+            return scores, numbers
         # FAISS keeps pointers to the bits and to the selector: both must outlive the search.
         bits = np.packbits(allowed[1:], bitorder="little")
         selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
         parameters = faiss.SearchParameters()
         parameters.sel = selector
-        return self._index.search(user[None], n, params=parameters)
+        scores, numbers = self._index.search(user[None], n, params=parameters)
+        return scores, numbers
+
+
+def _widen(n: int) -> int:
+    """Return how many candidates are scored for `n` results, as codes rank only roughly."""
+    return 2 * n + 100

@@ -4,6 +4,8 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -24,13 +26,18 @@ MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
+INVERTED_FILE = "candidates.faiss"
 ENCODER = "encoder.onnx"
 PROFILE = "attention_profile.parquet"
 EVENT_COUNTS = "event_counts.safetensors"
 ITEM_MAP = "item_map.safetensors"
-_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, ENCODER, PROFILE, EVENT_COUNTS, ITEM_MAP})
+_KNOWN_FILES = frozenset(
+    {WEIGHTS, CATALOG, INDEX, INVERTED_FILE, ENCODER, PROFILE, EVENT_COUNTS, ITEM_MAP}
+)
 FORMAT_VERSION = 2
 """2: parameters have other names than in format 1."""
+_MAPPED_FROM = 64 * 2**20
+"""Bytes from which a file that is used in place is mapped instead of read."""
 DIGEST_CHARACTERS = 12
 """Hexadecimal characters of the manifest's SHA-256 at the end of a version."""
 
@@ -136,6 +143,26 @@ class Manifest(Config):
                 f"manifest of {directory.name} names {unknown[0][:80]!r}; publish it again"
             )
         _verify_files(directory, self.files)
+
+    def map_file(self, directory: Path, name: str) -> NDArray[np.uint8]:
+        """Open a file that is used in place, and compare it with its digest.
+
+        A large one is mapped into memory: its pages come from the disk as they are needed, and all
+        processes of a machine share them. What changes in it afterwards is not noticed; removing it
+        does no harm.
+
+        Raises:
+            BundleError: if it is missing or altered.
+        """
+        try:
+            if (directory / name).stat().st_size < _MAPPED_FROM:
+                return np.frombuffer(self.read_file(directory, name), dtype=np.uint8)
+            content: NDArray[np.uint8] = np.memmap(directory / name, dtype=np.uint8, mode="r")
+        except OSError as error:
+            raise _build_file_error(directory, name, f"not readable ({error.strerror})") from error
+        if hashlib.sha256(content.data).hexdigest() != self.files.get(name):
+            raise _build_file_error(directory, name, "altered")
+        return content
 
     def read_file(self, directory: Path, name: str) -> bytes:
         """Read a file whole, and compare what was read with its digest.

@@ -18,6 +18,7 @@ from model.bundle.manifest import (
     ENCODER,
     EVENT_COUNTS,
     INDEX,
+    INVERTED_FILE,
     ITEM_MAP,
     MANIFEST,
     PROFILE,
@@ -92,7 +93,7 @@ def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
         manifest=manifest,
         catalog=read_catalog(manifest.read_file(directory, CATALOG)),
         recommender=recommender.eval().requires_grad_(False),
-        index=ItemIndex.load(manifest.read_file(directory, INDEX)),
+        index=_open_item_index(directory, manifest),
         attention_profile=(
             read_profile(manifest.read_file(directory, PROFILE))
             if PROFILE in manifest.files
@@ -106,6 +107,13 @@ def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
     )
 
 
+def _open_item_index(directory: Path, manifest: Manifest) -> ItemIndex:
+    inverted = None
+    if INVERTED_FILE in manifest.files:
+        inverted = manifest.map_file(directory, INVERTED_FILE)
+    return ItemIndex.load(manifest.map_file(directory, INDEX), inverted)
+
+
 def require_consistent(bundle: Bundle) -> None:
     """Check that the parts of a bundle fit together and that its weights are finite.
 
@@ -115,6 +123,8 @@ def require_consistent(bundle: Bundle) -> None:
     vectors = bundle.recommender.index_vectors().numpy()[1:]
     catalog, index, version = bundle.catalog, bundle.index, bundle.version
     sizes = {len(catalog), len(index), len(vectors), bundle.manifest.counts.items}
+    if index.inverted is not None:
+        sizes.add(len(index.inverted))
     if len(sizes) != 1:
         raise BundleError(
             "catalog, index, item table and manifest must have the same number of items, "
@@ -125,6 +135,11 @@ def require_consistent(bundle: Bundle) -> None:
             f"weights must be finite, but {version} holds NaN or infinity; train again"
         )
     _require_same_encoder(bundle)
+    if index.inverted is not None and index.inverted.width != index.width:
+        raise BundleError(
+            f"an inverted file must have the width of the index, {index.width}, but that of "
+            f"{version} has {index.inverted.width}; publish again"
+        )
     rows = np.arange(1, min(len(catalog), _COMPARED_ROWS) + 1)
     if index.width != vectors.shape[1] or not np.array_equal(
         index.vectors(rows), vectors[rows - 1]

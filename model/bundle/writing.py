@@ -17,6 +17,7 @@ from model.bundle.manifest import (
     ENCODER,
     EVENT_COUNTS,
     INDEX,
+    INVERTED_FILE,
     ITEM_MAP,
     MANIFEST,
     PROFILE,
@@ -39,6 +40,8 @@ def write_bundle(bundle: Bundle, directory: Path, keys: BundleKeys = NO_KEYS) ->
     safetensors.torch.save_file(contiguous, directory / WEIGHTS)
     write_catalog(bundle.catalog, directory / CATALOG)
     bundle.index.save(directory / INDEX)
+    if bundle.index.inverted is not None:
+        bundle.index.inverted.save(directory / INVERTED_FILE)
     if bundle.recommender.exported is not None:
         (directory / ENCODER).write_bytes(bundle.recommender.exported.content)
     if bundle.attention_profile is not None:

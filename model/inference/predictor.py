@@ -13,7 +13,6 @@ from torch import Tensor
 
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
-from model.bundle.index import ItemIndex
 from model.bundle.item_map_file import ItemMap
 from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.catalog import RECENT_DAYS, Catalog
@@ -98,7 +97,7 @@ class Predictor:
         recommender = copy(self.bundle.recommender)
         recommender.counts = replace(counts, popularity=table)
         vectors = recommender.index_vectors().numpy()[1:]
-        index = ItemIndex.build(vectors, self.bundle.manifest.similarity)
+        index = self.bundle.index.replace_vectors(vectors)
         # What is recommended to users without a history.
         catalog = replace(
             self.catalog, recent_popularity=table.popularity.count_recent(RECENT_DAYS)

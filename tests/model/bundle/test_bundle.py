@@ -5,12 +5,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import numpy as np
 import pytest
 import torch
 
+from model.bundle import manifest
 from model.bundle.bundle import UNPUBLISHED, Bundle
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import Counts
+from model.bundle.manifest import INDEX, INVERTED_FILE, Counts, Manifest
 from model.bundle.reading import read_bundle, require_consistent
 from model.bundle.writing import write_bundle
 from model.encoders import EncoderConfig
@@ -130,3 +132,54 @@ def test_added_provenance_keeps_the_entries_there_were() -> None:
     more = bundle.with_provenance({"index_recall": 1.0})
     assert more.manifest.provenance == {"seed": 0, "index_recall": 1.0}
     assert bundle.manifest.provenance == {"seed": 0}
+
+
+def write_with_inverted_file(directory: Path) -> Path:
+    _, bundle = assemble()
+    users = np.random.default_rng(0).normal(size=(50, bundle.index.width)).astype(np.float32)
+    (directory / "new").mkdir()
+    indexed = replace(bundle, index=bundle.index.with_inverted_file(users))
+    version = write_bundle(indexed, directory / "new")
+    return (directory / "new").rename(directory / version)
+
+
+@pytest.mark.parametrize("is_mapped", [True, False])
+def test_an_inverted_file_is_read_with_its_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_mapped: bool
+) -> None:
+    monkeypatch.setattr(manifest, "_MAPPED_FROM", 0 if is_mapped else 10**9)
+    directory = write_with_inverted_file(tmp_path)
+    index = read_bundle(directory).index
+    assert index.inverted is not None
+    assert len(index.inverted) == tiny.ITEMS
+    require_consistent(read_bundle(directory))
+    content = Manifest.read(directory).map_file(directory, INDEX)
+    assert isinstance(content, np.memmap) == is_mapped
+
+
+def test_a_mapped_file_that_was_altered_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "_MAPPED_FROM", 0)
+    directory = write_with_inverted_file(tmp_path)
+    read = Manifest.read(directory)
+    content = bytearray((directory / INVERTED_FILE).read_bytes())
+    content[-1] ^= 1
+    (directory / INVERTED_FILE).write_bytes(content)
+    with pytest.raises(BundleError, match=r"candidates\.faiss .* altered"):
+        read.map_file(directory, INVERTED_FILE)
+    (directory / INVERTED_FILE).unlink()
+    with pytest.raises(BundleError, match=r"candidates\.faiss .* not readable"):
+        read.map_file(directory, INVERTED_FILE)
+
+
+def test_a_bundle_with_the_inverted_file_of_another_is_refused(tmp_path: Path) -> None:
+    bundle = read_bundle(write_with_inverted_file(tmp_path))
+    users = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    for items, says in ((tiny.ITEMS, "must have the width"), (7, "same number of items")):
+        vectors = np.random.default_rng(1).normal(size=(items, 3)).astype(np.float32)
+        other = ItemIndex.build(vectors, "dot").with_inverted_file(users).inverted
+        index = ItemIndex.build(bundle.index.vectors(np.arange(1, tiny.ITEMS + 1)), "dot")
+        index.inverted = other
+        with pytest.raises(BundleError, match=says):
+            require_consistent(replace(bundle, index=index))

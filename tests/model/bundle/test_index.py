@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Literal
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from model.bundle.index import ItemIndex, are_among
+from model.bundle.inverted_file import InvertedFile
 from model.errors import BundleError
+from tests.item_vectors import draw_world
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 SIMILARITIES = ("dot", "l2")
@@ -70,13 +73,17 @@ def test_scores_of_given_rows_equal_those_of_search(similarity: Similarity) -> N
     assert index.score(user, np.empty(0, dtype=np.int64)).tolist() == []
 
 
+def read(file: Path) -> NDArray[np.uint8]:
+    return np.frombuffer(file.read_bytes(), dtype=np.uint8)
+
+
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_an_index_survives_a_round_trip_through_its_file(
     similarity: Similarity, tmp_path: Path
 ) -> None:
     index = ItemIndex.build(VECTORS, similarity)
     index.save(tmp_path / "index")
-    again = ItemIndex.load((tmp_path / "index").read_bytes())
+    again = ItemIndex.load(read(tmp_path / "index"))
     assert (len(again), again.width) == (40, 5)
     assert np.array_equal(again.vectors(np.arange(1, 41)), VECTORS)
     (rows, scores), (rows_again, scores_again) = (
@@ -94,8 +101,8 @@ def test_the_nearest_by_distance_is_the_vector_itself() -> None:
 
 def test_an_unreadable_index_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "items.faiss").write_bytes(b"nothing")
-    with pytest.raises(BundleError, match=r"items\.faiss is not"):
-        ItemIndex.load((tmp_path / "items.faiss").read_bytes())
+    with pytest.raises(BundleError, match="must be readable by FAISS"):
+        ItemIndex.load(read(tmp_path / "items.faiss"))
 
 
 @given(
@@ -117,3 +124,118 @@ def test_rows_are_found_by_a_search_in_the_others(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delattr(np, "isin")
     assert are_among(np.arange(1_000), np.array([7, 3])).sum() == 2
     assert sizes == [2]
+
+
+def recall(
+    index: ItemIndex,
+    exact: ItemIndex,
+    users: NDArray[np.float32],
+    allowed: NDArray[np.bool_] | None = None,
+) -> float:
+    shares = []
+    for user in users:
+        best, _ = exact.search(user, 100, allowed=allowed)
+        rows, scores = index.search(user, 100, allowed=allowed)
+        assert allowed is None or allowed[rows].all()
+        assert scores == pytest.approx(exact.score(user, rows), rel=1e-5)
+        shares.append(np.isin(best, rows).mean())
+    return float(np.mean(shares))
+
+
+@pytest.fixture(scope="module", params=SIMILARITIES)
+def exact(request: pytest.FixtureRequest) -> ItemIndex:
+    return ItemIndex.build(draw_world(20_000)[0], request.param)
+
+
+@pytest.fixture(scope="module")
+def inverted(exact: ItemIndex) -> ItemIndex:
+    return exact.with_inverted_file(draw_world(20_000)[1][:200]).with_probes(64)
+
+
+USERS = draw_world(20_000)[1][200:260]
+
+
+def test_candidates_hold_the_best_items(exact: ItemIndex, inverted: ItemIndex) -> None:
+    assert recall(inverted, exact, USERS) > 0.99
+    assert recall(inverted.with_probes(12), exact, USERS) < 0.99
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.3, 0.7, 0.99])
+def test_candidates_hold_the_best_of_the_allowed_items(
+    exact: ItemIndex, inverted: ItemIndex, share: float
+) -> None:
+    allowed = np.random.default_rng(3).random(20_001) < share
+    allowed[0] = False
+    assert recall(inverted, exact, USERS, allowed) > 0.99
+
+
+def test_a_filter_may_leave_what_no_user_likes(exact: ItemIndex, inverted: ItemIndex) -> None:
+    scores = np.mean([exact.score(user, np.arange(1, 20_001)) for user in USERS], axis=0)
+    allowed = np.zeros(20_001, dtype=np.bool_)
+    allowed[np.argsort(scores)[:8_000] + 1] = True
+    assert recall(inverted, exact, USERS, allowed) > 0.99
+
+
+def test_excluded_rows_are_no_candidates(exact: ItemIndex, inverted: ItemIndex) -> None:
+    user = USERS[0]
+    best, _ = exact.search(user, 300)
+    rows, _ = inverted.search(user, 20, exclude=best[:200])
+    assert not set(rows) & set(best[:200].tolist())
+    assert np.isin(best[200:220], rows).mean() > 0.9
+
+
+def test_all_rows_can_be_found(exact: ItemIndex, inverted: ItemIndex) -> None:
+    rows, _ = inverted.search(USERS[0], 20_000)
+    assert sorted(rows.tolist()) == [*range(1, 20_001)]
+
+
+def test_an_inverted_file_survives_a_round_trip(inverted: ItemIndex, tmp_path: Path) -> None:
+    assert inverted.inverted is not None
+    inverted.save(tmp_path / "items")
+    inverted.inverted.save(tmp_path / "lists")
+    again = ItemIndex.load(read(tmp_path / "items"), read(tmp_path / "lists"))
+    assert again.inverted is not None
+    assert again.inverted.probes == 64
+    for index in (again, again.replace_vectors(again.vectors(np.arange(1, 20_001)))):
+        for user in USERS[:5]:
+            (rows, scores), (others, other_scores) = (
+                index.search(user, 50),
+                inverted.search(user, 50),
+            )
+            assert np.array_equal(rows, others)
+            assert np.array_equal(scores, other_scores)
+
+
+def test_newer_vectors_keep_the_lists() -> None:
+    vectors, users = draw_world(20_000)
+    inverted = ItemIndex.build(vectors, "dot").with_inverted_file(users[:200]).with_probes(64)
+    rng = np.random.default_rng(4)
+    vectors[:, -3:] += rng.normal(scale=0.3, size=(20_000, 3)) - 0.5
+    vectors[rng.integers(0, 20_000, 50), -3:] += 5
+    newer = ItemIndex.build(vectors, "dot")
+    assert recall(inverted.replace_vectors(vectors), newer, USERS) > 0.99
+
+
+def test_a_file_of_another_kind_is_refused(exact: ItemIndex, tmp_path: Path) -> None:
+    exact.save(tmp_path / "items")
+    content = read(tmp_path / "items")
+    with pytest.raises(BundleError, match="must be of the kind IndexPreTransform"):
+        ItemIndex.load(content, content)
+
+
+def test_an_inverted_file_without_some_items_is_refused(tmp_path: Path) -> None:
+    vectors, users = draw_world(2_000)
+    index = ItemIndex.build(vectors, "dot").with_inverted_file(users)
+    assert index.inverted is not None
+    index.inverted.save(tmp_path / "lists")
+    lists = faiss.read_index(str(tmp_path / "lists"))
+    lists.remove_ids(np.arange(5))
+    faiss.write_index(lists, str(tmp_path / "lists"))
+    with pytest.raises(BundleError, match="must hold every item once"):
+        InvertedFile.load(read(tmp_path / "lists"))
+
+
+def test_few_users_are_enough_for_an_inverted_file() -> None:
+    vectors, users = draw_world(3_000)
+    index = ItemIndex.build(vectors, "dot")
+    assert recall(index.with_inverted_file(users[:1]).with_probes(110), index, users[5:15]) > 0.9

@@ -1,0 +1,255 @@
+"""An inverted file over item vectors: what finds candidates where a catalog is too large to score.
+
+Items are stored in lists around centroids, with eight bits per coordinate, and a search reads the
+lists whose centroids are nearest to the user vector (IVF with scalar quantisation; Jégou et al.
+2011, "Product quantization for nearest neighbor search"). What it finds are candidates, whose exact
+scores `ItemIndex` computes.
+
+The lists hold vectors between which a distance means a difference of scores
+(`model.bundle.whitening`).
+"""
+
+import math
+from copy import copy
+from pathlib import Path
+from typing import final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from model.bundle.faiss_file import open_index, read_vectors
+from model.bundle.whitening import ItemTransform, compute_whitening
+from model.errors import BundleError
+
+_SAMPLED = 64
+"""Vectors per list that centroids are computed from."""
+_PASSES = 10
+"""Passes of k-means over them."""
+_BATCH = 65_536
+"""Vectors that are encoded at a time."""
+
+
+@final
+class InvertedFile:
+    """Finds rows that are likely to score best for a user vector, without scoring all of them.
+
+    Holds one code per catalog row from 1 on. Safe to share between threads: nothing changes after
+    construction.
+
+    Attributes:
+        probes: the lists that a search reads.
+    """
+
+    def __init__(
+        self,
+        index: faiss.IndexPreTransform,
+        *,
+        probes: int | None = None,
+        content: NDArray[np.uint8] | None = None,
+    ) -> None:
+        self._index = index
+        self._content = content  # where FAISS reads the codes
+        transform = faiss.downcast_VectorTransform(index.chain.at(0))
+        matrix = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
+        self._matrix: NDArray[np.float32] = matrix
+        self._lists = faiss.downcast_index(index.index)
+        self.probes = int(self._lists.nprobe) if probes is None else probes
+        self._centroids: NDArray[np.float32] = read_vectors(
+            faiss.downcast_index(self._lists.quantizer)
+        )
+        self._norms = (self._centroids**2).sum(-1)
+        self._list_of = np.empty(len(self), dtype=np.int64)
+        for number in range(self._lists.nlist):
+            self._list_of[_read_ids(self._lists.invlists, number)] = number
+        self._sizes = np.bincount(self._list_of, minlength=self.lists)
+
+    @classmethod
+    def build(
+        cls,
+        vectors: NDArray[np.float32],
+        users: NDArray[np.float32],
+        *,
+        is_distance: bool,
+        lists: int | None = None,
+    ) -> "InvertedFile":
+        """Cluster and encode vectors, one per catalog row from 1 on.
+
+        Args:
+            users: a sample of user vectors, as the index is searched with.
+            is_distance: whether a score is a negated squared distance instead of a dot product.
+            lists: by default four per root of the number of items.
+        """
+        lists = min(lists or round(4 * math.sqrt(len(vectors))), len(vectors))
+        matrix = compute_whitening(users, is_distance=is_distance)
+        items = ItemTransform(matrix, vectors, is_distance=is_distance)
+        drawn = np.random.default_rng(0).permutation(len(vectors))[: _SAMPLED * lists]
+        sample = items.apply(vectors[np.sort(drawn)])
+        quantiser = faiss.IndexFlatL2(len(matrix))
+        clustering = faiss.Clustering(len(matrix), lists)
+        clustering.niter = _PASSES
+        clustering.min_points_per_centroid = 1
+        clustering.max_points_per_centroid = _SAMPLED
+        clustering.train(sample, quantiser)
+        index = _build_lists(quantiser, lists)
+        index.train(sample)
+        for first in range(0, len(vectors), _BATCH):
+            index.add(items.apply(vectors[first : first + _BATCH]))
+        return cls(_join(matrix, index))
+
+    @classmethod
+    def load(cls, content: NDArray[np.uint8]) -> "InvertedFile":
+        """Open the content of a file written by `save`, which must not change while it is used.
+
+        Raises:
+            BundleError: if FAISS cannot read it, or it holds something else.
+        """
+        index = open_index(content, faiss.IndexPreTransform)
+        if not _is_complete(index):
+            raise BundleError(
+                "an inverted file must hold every item once, in lists around centroids, but this "
+                "one does not; publish again"
+            )
+        return cls(index, content=content)
+
+    def save(self, file: Path) -> None:
+        """Write the inverted file."""
+        self._lists.nprobe = self.probes
+        faiss.write_index(self._index, str(file))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def width(self) -> int:
+        """Width of the user vectors that it is searched with."""
+        return int(self._index.d)
+
+    @property
+    def lists(self) -> int:
+        """How many lists there are."""
+        return int(self._lists.nlist)
+
+    @property
+    def read_per_search(self) -> int:
+        """The number of items that a search reads, on average."""
+        return math.ceil(len(self) * self.probes / self.lists)
+
+    def with_probes(self, probes: int) -> "InvertedFile":
+        """Return an inverted file with the same codes, of which a search reads so many lists."""
+        other = copy(self)
+        other.probes = probes
+        return other
+
+    def encode(self, vectors: NDArray[np.float32], *, is_distance: bool) -> "InvertedFile":
+        """Encode other vectors of the same items, each in the list that its item is in.
+
+        For vectors that have changed a little, such as those with newer counts: computing lists
+        anew takes most of the time of `build`.
+        """
+        items = ItemTransform(self._matrix, vectors, is_distance=is_distance)
+        quantiser = faiss.IndexFlatL2(self._lists.d)
+        quantiser.add(self._centroids)
+        index = _build_lists(quantiser, self.lists)
+        # The ranges of the coordinates, which eight bits divide.
+        faiss.copy_array_to_vector(faiss.vector_to_array(self._lists.sq.trained), index.sq.trained)
+        index.is_trained = True
+        for first in range(0, len(vectors), _BATCH):
+            batch = items.apply(vectors[first : first + _BATCH])
+            numbers = np.arange(first, first + len(batch))
+            lists = self._list_of[first : first + len(batch)]
+            index.add_core(
+                len(batch), faiss.swig_ptr(batch), faiss.swig_ptr(numbers), faiss.swig_ptr(lists)
+            )
+        return InvertedFile(_join(self._matrix, index), probes=self.probes)
+
+    def search(
+        self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
+        """Find up to `n` rows that are likely to score best.
+
+        A search among some items reads the nearest lists that have any of them, until it has seen
+        as many of them as it else sees items: a filter that few items pass makes it read more
+        lists instead of finding less.
+
+        Args:
+            allowed: per catalog row, padding included, whether it may be returned; None: any.
+        """
+        query = self._matrix @ user
+        if allowed is None:
+            parameters = faiss.SearchParametersIVF(nprobe=self.probes)
+            return _to_rows(self._lists.search(query[None], n, params=parameters)[1][0])
+        counts = self._count_by_list(allowed)
+        nearest = np.argsort(self._norms - 2 * (self._centroids @ query))
+        nearest = nearest[counts[nearest] > 0]
+        enough = int(np.searchsorted(np.cumsum(counts[nearest]), self.read_per_search)) + 1
+        probed = nearest[:enough]
+        # FAISS keeps pointers to the bits and to the selector: both must outlive the search.
+        bits = np.packbits(allowed[1:], bitorder="little")
+        selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+        distances, numbers = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.int64)
+        # The wrapper of FAISS for NumPy passes no selector.
+        self._lists.search_preassigned_c(
+            1,
+            faiss.swig_ptr(query),
+            n,
+            faiss.swig_ptr(probed),
+            faiss.swig_ptr(np.zeros(len(probed), dtype=np.float32)),
+            faiss.swig_ptr(distances),
+            faiss.swig_ptr(numbers),
+            False,
+            faiss.SearchParametersIVF(nprobe=len(probed), sel=selector),
+        )
+        return _to_rows(numbers)
+
+    def _count_by_list(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count the allowed items of every list."""
+        # Most items are allowed, or few: the smaller part is looked up.
+        is_most = 2 * np.count_nonzero(allowed) > len(allowed)
+        part = np.flatnonzero(~allowed[1:] if is_most else allowed[1:])
+        counts = np.bincount(self._list_of[part], minlength=self.lists)
+        return self._sizes - counts if is_most else counts
+
+
+def _is_complete(index: faiss.IndexPreTransform) -> bool:
+    """Return whether an index that was read is such as `save` writes."""
+    lists = faiss.downcast_index(index.index)
+    if (
+        index.chain.size() != 1
+        or not isinstance(faiss.downcast_VectorTransform(index.chain.at(0)), faiss.LinearTransform)
+        or not isinstance(lists, faiss.IndexIVFScalarQuantizer)
+        or not isinstance(faiss.downcast_index(lists.quantizer), faiss.IndexFlat)
+    ):
+        return False
+    ids = [_read_ids(lists.invlists, number) for number in range(lists.nlist)]
+    return np.array_equal(np.sort(np.concatenate(ids)), np.arange(lists.ntotal))
+
+
+def _build_lists(quantiser: faiss.IndexFlatL2, lists: int) -> faiss.IndexIVFScalarQuantizer:
+    return faiss.IndexIVFScalarQuantizer(
+        quantiser, quantiser.d, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_L2, True
+    )
+
+
+def _join(
+    matrix: NDArray[np.float32], lists: faiss.IndexIVFScalarQuantizer
+) -> faiss.IndexPreTransform:
+    """Put the transformation of user vectors before the lists, so that one file holds both."""
+    padded, width = matrix.shape
+    transform = faiss.LinearTransform(width, padded, False)
+    faiss.copy_array_to_vector(matrix.ravel(), transform.A)
+    transform.is_trained = True
+    return faiss.IndexPreTransform(transform, lists)
+
+
+def _read_ids(lists: faiss.InvertedLists, number: int) -> NDArray[np.int64]:
+    size = lists.list_size(number)
+    if not size:
+        return np.empty(0, dtype=np.int64)
+    ids: NDArray[np.int64] = faiss.rev_swig_ptr(lists.get_ids(number), size)
+    return ids
+
+
+def _to_rows(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Convert the numbers of FAISS, where -1 is none, to catalog rows."""
+    return numbers[numbers >= 0] + 1
