@@ -186,7 +186,18 @@ class GateConfig(Config):
     are of it: accounts that promote it. Not checked with fewer than 20 items."""
 
 
-NOT_FITTED = frozenset({"gate", "export_encoder"})
+class IndexConfig(Config):
+    """The `[index]` table of a recipe: how a bundle finds the best items for a user vector."""
+
+    exact_up_to: NonNegativeInt = 50_000
+    """Items up to which a search scores all; of more it scores the candidates that an inverted file
+    finds, if that is faster."""
+    recall: float = Field(default=0.995, gt=0, le=1)
+    """The least mean share of the exact hundred best items that a search must find. It decides how
+    much of the inverted file is read."""
+
+
+NOT_FITTED = frozenset({"gate", "export_encoder", "index"})
 """Settings that change nothing of a fit: with others of them an interrupted run resumes."""
 
 
@@ -208,6 +219,8 @@ class RunConfig(Config):
     export_encoder: bool = True
     """Export the encoder as a program of ONNX Runtime, which takes ten seconds and more. A model
     without one answers alike, but more slowly."""
+    index: IndexConfig = IndexConfig()
+    """How the items of the bundle are searched."""
     gate: GateConfig = GateConfig()
     """The conditions for a retrained model to be served."""
 

@@ -26,7 +26,9 @@ from training.data.dataset import Dataset
 from training.data.split import Questions
 from training.evaluation.attention_profile import profile_attention
 from training.evaluation.latency import LatencyCheck, measure_latency
+from training.evaluation.sampling import sample_users
 from training.fitting.fit import EpochReport, FitState
+from training.item_index import USERS, choose_index
 from training.item_map import compute_item_map
 
 _DIGITS = 6
@@ -96,6 +98,7 @@ def export(
     bundle = assemble(config, trained, state, metrics, seconds)
     if config.export_encoder:
         bundle = _export_encoder(bundle)
+    bundle = _choose_index(bundle, config, trained.dataset)
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
     measured = bundle.with_provenance(
         INDEX_RECALL.write(round(check.index_recall, _DIGITS))
@@ -122,6 +125,16 @@ def write(bundle: Bundle, output: Path, keys: BundleKeys = NO_KEYS) -> Path:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return directory
+
+
+def _choose_index(bundle: Bundle, config: RunConfig, dataset: Dataset) -> Bundle:
+    """Give the bundle of a large catalog an index that needs not score every item."""
+    if len(bundle.index) <= config.index.exact_up_to:
+        return bundle
+    users = sample_users(
+        bundle.recommender, dataset, max_history=config.encoder.max_history, histories=USERS
+    )
+    return replace(bundle, index=choose_index(bundle.index, users, config.index))
 
 
 def _export_encoder(bundle: Bundle) -> Bundle:

@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from model.bundle.bundle import Bundle
+from model.bundle.index import ItemIndex
 from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.bundle.manifest import WEIGHTS
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
@@ -20,7 +22,8 @@ from model.store.opening import open_predictor
 from tests import tiny
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import REFIT, RUN
-from training.config import RunConfig
+from training import export
+from training.config import IndexConfig, RunConfig
 from training.data.dataset import Dataset
 from training.fitting.building import build_recommender
 from training.fitting.fit import EpochReport
@@ -190,6 +193,27 @@ def test_a_bundle_has_its_latency_and_index_recall(either: Outcome) -> None:
     assert INDEX_RECALL.read(manifest) == either.latency.index_recall == 1.0
     assert P95_SECONDS.read(manifest) == pytest.approx(either.latency.p95_seconds, rel=1e-5)
     assert 0 < either.latency.p95_seconds < 60
+
+
+def test_large_catalogs_get_the_index_that_is_chosen(
+    events: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def choose(exact: ItemIndex, users: NDArray[np.float32], config: IndexConfig) -> ItemIndex:
+        assert users.shape == (30, exact.width)
+        assert config.recall == 0.9
+        return exact.with_inverted_file(users)
+
+    monkeypatch.setattr(export, "choose_index", choose)
+    has_inverted_file = []
+    for exact_up_to in (19, 20):
+        recipe = RUN.model_copy(update={"index": IndexConfig(exact_up_to=exact_up_to, recall=0.9)})
+        outcome = train(
+            recipe, events, None, tmp_path / f"{exact_up_to}", progress=RecordingProgress()
+        )
+        index = open_predictor(outcome.bundle).bundle.index
+        assert len(index) == 20
+        has_inverted_file.append(index.inverted is not None)
+    assert has_inverted_file == [True, False]
 
 
 def test_writing_a_bundle_leaves_no_other_files(either: Outcome) -> None:

@@ -13,6 +13,7 @@ from model.clock import MICROSECONDS_PER_DAY
 from model.recommender import Recommender
 from training.data.batches import Windows, collate
 from training.data.dataset import Dataset
+from training.evaluation.sampling import sample_windows
 from training.evaluation.scoring import group_by_length
 
 SHORTEST_DAYS = 1 / 1440
@@ -36,7 +37,7 @@ def profile_attention(
         seed: of the sample.
     """
     known = dataset.known
-    windows = _sample_windows(known, max_history, histories, np.random.default_rng(seed))
+    windows = sample_windows(known, max_history=max_history, histories=histories, seed=seed)
     if not len(windows):
         return None
     observed = _compute_last_weights(recommender, known, windows)
@@ -54,18 +55,6 @@ def profile_attention(
             interval = np.full(len(last), days)
             parts.append(_tabulate("predicted", known, last, interval, predicted))
     return _aggregate(pl.concat(parts))
-
-
-def _sample_windows(
-    known: Dataset, max_history: int, histories: int, rng: np.random.Generator
-) -> Windows:
-    """Sample one history per user, cut between baskets, not within one."""
-    is_later = (np.diff(known.user_of) == 0) & (np.diff(known.times) > 0)
-    ends = rng.permutation(np.flatnonzero(is_later) + 1)
-    _, first_of_user = np.unique(known.user_of[ends], return_index=True)
-    ends = rng.permutation(ends[first_of_user])[:histories]
-    starts = known.offsets[known.user_of[ends]]
-    return Windows(np.maximum(starts, ends - max_history), ends, known.times[ends])
 
 
 @torch.no_grad()

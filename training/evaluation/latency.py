@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from model.bundle.faiss_file import limit_search_threads
 from model.history import Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
@@ -45,7 +46,7 @@ def measure_latency(
     queries = [_build_query(dataset, questions, int(number)) for number in drawn]
     exact = predictor.bundle.recommender.index_vectors().numpy()[1:]
     seconds, recalls = [], []
-    with _limit_to_one_thread():
+    with limit_to_one_thread():
         for query in queries:
             began = time.perf_counter()
             predictor.recommend(query, Constraints(n=TOP, exclude_seen=False))
@@ -84,11 +85,12 @@ def _build_query(dataset: Dataset, questions: Questions, number: int) -> Query:
 
 
 @contextmanager
-def _limit_to_one_thread() -> Iterator[None]:
-    """Limit torch to one thread, as in the service."""
+def limit_to_one_thread() -> Iterator[None]:
+    """Limit torch and the index to one thread, as in the service."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with limit_search_threads():
+            yield
     finally:
         torch.set_num_threads(threads)
