@@ -59,10 +59,9 @@ class InvertedFile:
             faiss.downcast_index(self._lists.quantizer)
         )
         self._norms = (self._centroids**2).sum(-1)
-        self._list_of = np.empty(len(self), dtype=np.int64)
-        for number in range(self._lists.nlist):
-            self._list_of[_read_ids(self._lists.invlists, number)] = number
-        self._sizes = np.bincount(self._list_of, minlength=self.lists)
+        self._members = [
+            _read_ids(self._lists.invlists, number) for number in range(self._lists.nlist)
+        ]
 
     @classmethod
     def build(
@@ -154,10 +153,13 @@ class InvertedFile:
         # The ranges of the coordinates, which eight bits divide.
         faiss.copy_array_to_vector(faiss.vector_to_array(self._lists.sq.trained), index.sq.trained)
         index.is_trained = True
+        list_of = np.empty(len(self), dtype=np.int64)
+        for number, members in enumerate(self._members):
+            list_of[members] = number
         for first in range(0, len(vectors), _BATCH):
             batch = items.apply(vectors[first : first + _BATCH])
             numbers = np.arange(first, first + len(batch))
-            lists = self._list_of[first : first + len(batch)]
+            lists = list_of[first : first + len(batch)]
             index.add_core(
                 len(batch), faiss.swig_ptr(batch), faiss.swig_ptr(numbers), faiss.swig_ptr(lists)
             )
@@ -179,11 +181,7 @@ class InvertedFile:
         if allowed is None:
             parameters = faiss.SearchParametersIVF(nprobe=self.probes)
             return _to_rows(self._lists.search(query[None], n, params=parameters)[1][0])
-        counts = self._count_by_list(allowed)
-        nearest = np.argsort(self._norms - 2 * (self._centroids @ query))
-        nearest = nearest[counts[nearest] > 0]
-        enough = int(np.searchsorted(np.cumsum(counts[nearest]), self.read_per_search)) + 1
-        probed = nearest[:enough]
+        probed = self._choose_lists(query, allowed)
         # FAISS keeps pointers to the bits and to the selector: both must outlive the search.
         bits = np.packbits(allowed[1:], bitorder="little")
         selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
@@ -202,13 +200,19 @@ class InvertedFile:
         )
         return _to_rows(numbers)
 
-    def _count_by_list(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count the allowed items of every list."""
-        # Most items are allowed, or few: the smaller part is looked up.
-        is_most = 2 * np.count_nonzero(allowed) > len(allowed)
-        part = np.flatnonzero(~allowed[1:] if is_most else allowed[1:])
-        counts = np.bincount(self._list_of[part], minlength=self.lists)
-        return self._sizes - counts if is_most else counts
+    def _choose_lists(
+        self, query: NDArray[np.float32], allowed: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Return the nearest lists that together have enough allowed items."""
+        nearest = np.argsort(self._norms - 2 * (self._centroids @ query))
+        missing, first, width = self.read_per_search, 0, self.probes
+        while first < len(nearest) and missing > 0:
+            members = [self._members[number] for number in nearest[first : first + width]]
+            missing -= np.count_nonzero(allowed[1:][np.concatenate(members)])
+            first += width
+            # As many again, as the share of the allowed items among them is not known.
+            width = first
+        return nearest[:first]
 
 
 def _is_complete(index: faiss.IndexPreTransform) -> bool:
