@@ -205,10 +205,11 @@ class InvertedFile:
     ) -> NDArray[np.int64]:
         """Return the nearest lists that together have enough allowed items."""
         nearest = np.argsort(self._norms - 2 * (self._centroids @ query))
-        missing, first, width = self.read_per_search, 0, self.probes
+        first, width = 0, self.probes
+        missing: int = self.read_per_search
         while first < len(nearest) and missing > 0:
             members = [self._members[number] for number in nearest[first : first + width]]
-            missing -= np.count_nonzero(allowed[1:][np.concatenate(members)])
+            missing -= int(np.count_nonzero(allowed[1:][np.concatenate(members)]))
             first += width
             # As many again, as the share of the allowed items among them is not known.
             width = first
