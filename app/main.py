@@ -67,6 +67,7 @@ from app.recommendations.impression_writer import (
 from app.recommendations.router import router as recommendations
 from app.serving.impressions import ImpressionBuffer
 from app.serving.item_overlay import ItemOverlay
+from app.serving.mirror import mirror_bundles
 from app.serving.model_manager import ModelManager
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
@@ -75,7 +76,7 @@ from app.training_runs.service import SECONDS_BETWEEN_COUNTS, count_training_run
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from migrations.run import NewerSchemaError, upgrade
-from model.store.store import BundleStore
+from model.store.mirrored import MirroredStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
 
@@ -138,7 +139,7 @@ def create_app(
         metrics_share: where all workers count; None if this process is the only one.
     """
     metrics, clock = Metrics(metrics_share), ServiceClock()
-    store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
+    store = settings.open_bundle_store()
     database = Database(
         settings.database_url,
         threads=settings.database_threads,
@@ -267,6 +268,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.callback(context.database.close)
         stack.callback(context.inference.close)
         stack.callback(context.model_manager.close)
+        if isinstance(context.store, MirroredStore):
+            stack.callback(context.store.close)
         await asyncio.to_thread(context.store.remove_leftovers)
         for task in _build_tasks(context):
             await stack.enter_async_context(task)
@@ -292,6 +295,9 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     warn_without_database_time(context)
     yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
     yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
+    if isinstance(context.store, MirroredStore):
+        mirror = partial(mirror_bundles, context.store)
+        yield run_every(interval, "bundles", mirror, is_essential=False, is_awaited=True)
     yield run_every(interval, "models", context.model_manager.refresh, is_awaited=True)
     yield follow_popularity(context)
     if not context.is_first_worker:

@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import KairosError
+from model.store.location import DEFAULT_CACHE, is_url, open_bundle_store
+from model.store.store import BundleStore
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
@@ -126,13 +128,15 @@ class Settings(BaseSettings):
         """Read arguments, then the files that the environment names, then the environment."""
         return init_settings, _SecretFiles(settings_cls), env_settings
 
-    @field_validator("bundle_store", "erasure_log", "runtime_directory", mode="before")
+    @field_validator(
+        "bundle_store", "bundle_cache", "erasure_log", "runtime_directory", mode="before"
+    )
     @classmethod
     def _require_path(cls, value: object) -> object:
         # An empty path is the working directory, which nobody means.
         if value == "":
             raise ValueError("a path is not empty; unset the variable for its default")
-        return value
+        return Path(value) if isinstance(value, str) and not is_url(value) else value
 
     host: str = "127.0.0.1"
     """Address to listen on. The default accepts connections from this machine only."""
@@ -173,8 +177,14 @@ class Settings(BaseSettings):
     """Whether to bring the database schema up to date at start. Switch it off if
     `kairos migrate` runs as a separate step."""
 
-    bundle_store: Path = Path("var/bundles")
-    """Directory of published bundles and their `CURRENT` pointer."""
+    bundle_store: Path | str = Path("var/bundles")
+    """Directory of published bundles and their `CURRENT` pointer, or for replicas on several
+    machines a prefix of an S3 bucket: `s3://bucket/prefix`. Credentials and endpoint are those of
+    the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, or the role of the machine)."""
+
+    bundle_cache: Path = DEFAULT_CACHE
+    """Directory of the local copy of a store in an object store, from which the processes of this
+    machine serve. Of one store only."""
 
     bundle_key: SecretStr | None = None
     """Key of at least 32 characters with which bundles must be signed, or several, separated by
@@ -272,6 +282,21 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
+
+    def open_bundle_store(self) -> BundleStore:
+        """Open the store of bundles; connect to nothing yet.
+
+        Raises:
+            KairosError: if its location or a key is not valid.
+        """
+        return open_bundle_store(
+            self.bundle_store, self.load_bundle_keys(), cache=self.bundle_cache
+        )
+
+    @property
+    def bundle_directory(self) -> Path:
+        """The directory from which bundles are read: the store itself, or its local copy."""
+        return self.bundle_cache if is_url(self.bundle_store) else Path(self.bundle_store)
 
     def load_bundle_keys(self) -> BundleKeys:
         """Return the keys that bundles are signed with; none without the setting.

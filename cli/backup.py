@@ -9,7 +9,13 @@ from rich.markup import escape
 
 from cli.activation import get_current_actor
 from cli.console import EXIT_INCOMPLETE, exit_on_error, print_message
-from cli.options import DEFAULT_STORE, Database, Store, resolve_database_url
+from cli.options import (
+    DEFAULT_STORE,
+    Database,
+    Store,
+    require_local_store,
+    resolve_database_url,
+)
 
 
 def backup_command(
@@ -29,7 +35,7 @@ def backup_command(
         url = resolve_database_url(database)
         require_upgraded(url)
         record_act(url, "backup", actor=get_current_actor())
-        record = take_backup(url, store, directory)
+        record = take_backup(url, require_local_store(store), directory)
         print_message(
             f"{record.rows['events']} events, {record.rows['items']} items, current version "
             f"{record.current or 'none'}"

@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
+from cli.console import print_message
 from model.bundle.signature import BundleKeys
 from model.clock import from_datetime
-from model.errors import KairosError
+from model.errors import BundleError, KairosError
+from model.store.location import is_url
+from model.store.mirrored import MirroredStore
 from model.store.store import BundleStore
 from training.config import list_shipped_recipes
 from training.data.database_source import read_erasures
@@ -43,7 +47,11 @@ OptionalRecipe = Annotated[
 Threads = Annotated[int, typer.Option(help="Threads for tensor operations.", min=1)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
 Store = Annotated[
-    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
+    str,
+    typer.Option(
+        help="Directory of published bundles, or s3://bucket/prefix.",
+        envvar="KAIROS_BUNDLE_STORE",
+    ),
 ]
 Database = Annotated[
     str | None, typer.Option(help="Database URL; by default the setting KAIROS_DATABASE_URL.")
@@ -57,7 +65,7 @@ InputFile = Annotated[
     typer.Argument(help="A Parquet, CSV, TSV or JSONL file, or a directory or glob of them."),
 ]
 
-DEFAULT_STORE = Path("var/bundles")
+DEFAULT_STORE = "var/bundles"
 
 
 def resolve_database_url(database: str | None) -> str:
@@ -84,9 +92,42 @@ def load_bundle_keys() -> BundleKeys:
     return Settings().load_bundle_keys()
 
 
-def open_store(store: Path) -> BundleStore:
-    """Return a store whose bundles must be signed if the settings have a key."""
-    return BundleStore(store, load_bundle_keys())
+def open_store(store: Path | str) -> BundleStore:
+    """Return a store whose bundles must be signed if the settings have a key.
+
+    The local copy of an object store is brought up to date first.
+
+    Raises:
+        KairosError: if the object store does not answer.
+    """
+    from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
+
+    opened = Settings(bundle_store=store).open_bundle_store()
+    if isinstance(opened, MirroredStore):
+        try:
+            opened.synchronize(lists=True)
+        except OSError as error:
+            raise KairosError(
+                f"the bundles of {store} must be reachable, but they are not ({error}); check "
+                "AWS_ENDPOINT_URL and the credentials"
+            ) from error
+        except BundleError as error:
+            print_message(f"[bold yellow]warning[/] {escape(str(error))}")
+    return opened
+
+
+def require_local_store(store: str) -> Path:
+    """Return the directory of a store.
+
+    Raises:
+        KairosError: if the store is an object store.
+    """
+    if is_url(store):
+        raise KairosError(
+            f"this works on a directory of bundles, but got {store!r}; pass --store with a "
+            "directory, and keep copies of a bucket by its own versioning and replication"
+        )
+    return Path(store)
 
 
 def load_erasures(erased: str | None) -> Erasures | None:

@@ -14,6 +14,7 @@ from cli.options import (
     Database,
     Store,
     open_store,
+    require_local_store,
     resolve_database_url,
     resolve_erasure_log,
 )
@@ -45,7 +46,7 @@ def restore_command(
     with exit_on_error():
         url = resolve_database_url(database)
         log = resolve_erasure_log(url) if erasures is None else ErasureLog(erasures)
-        record, replay = restore_backup(directory, url, store, log)
+        record, replay = restore_backup(directory, url, require_local_store(store), log)
         if read_revision(url) == get_head():
             record_act(url, "restore", actor=get_current_actor(), taken_at=record.taken_at)
         else:

@@ -5,12 +5,14 @@ from typing import Literal, get_args
 
 from model.errors import BundleError
 from model.store.last_known_good import LastKnownGood
+from model.store.mirrored import MirroredStore
 from model.store.store import CURRENT, TRAFFIC, BundleStore
 from model.store.traffic import Traffic
 
-Pointer = Literal["current", "challenger", "shadow", "traffic"]
+Pointer = Literal["current", "challenger", "shadow", "traffic", "mirror"]
 POINTERS: tuple[Pointer, ...] = get_args(Pointer)
-"""What a store points to; `traffic` is the file that names the challenger and the shadow."""
+"""What a store points to; `traffic` is the file that names the challenger and the shadow, and
+`mirror` the object store whose pointers are copied here, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +45,6 @@ def read_pointers(store: BundleStore) -> Pointers:
         faults["traffic"] = f"{TRAFFIC} cannot be read: {error.strerror}"
     except BundleError as error:
         faults["traffic"] = str(error)
+    if isinstance(store, MirroredStore) and store.fault is not None:
+        faults["mirror"] = store.fault
     return Pointers(current, traffic, store.read_last_known_good(), faults)

@@ -16,6 +16,7 @@ from model.errors import BundleError, OutdatedBundleError
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
+from model.store.mirrored import MirroredStore
 from model.store.store import BundleStore
 from training.evaluation.latency import measure_recall
 
@@ -53,6 +54,21 @@ def check_bundles(root: Path, at: int, keys: BundleKeys = NO_KEYS) -> Checks:
         yield from _check_age(store, str(current), at)
     yield check_writable(root)
     yield check_free_space("bundles.disk", root)
+
+
+def check_mirror(store: MirroredStore) -> Checks:
+    """Compare what a store in an object store serves with its local copy, without changing it."""
+    remedy = "check AWS_ENDPOINT_URL and the credentials; the service copies what it can reach"
+    try:
+        behind = store.list_behind()
+    except OSError as error:
+        yield failure("bundles.mirror", f"{store.storage.url} cannot be read: {error}", remedy)
+        return
+    if behind:
+        finding = f"{', '.join(behind)} of {store.storage.url} differs from the local copy"
+        yield warning("bundles.mirror", finding, "see the service's log, or start the service")
+    else:
+        yield ok("bundles.mirror", f"as in {store.storage.url}")
 
 
 def _check_current(current: str | None, versions: list[str]) -> Check:

@@ -7,7 +7,7 @@ from app.models.repository import ClickRepository
 from app.settings import Settings
 from app.training_runs.repository import TrainingRunRepository
 from cli.doctor.activity import check_clicks, check_events, check_retraining
-from cli.doctor.bundles import check_bundles
+from cli.doctor.bundles import check_bundles, check_mirror
 from cli.doctor.check import Checks, catch_errors
 from cli.doctor.clocks import check_clocks
 from cli.doctor.database import check_database, open_session
@@ -16,7 +16,7 @@ from cli.doctor.keys import check_keys
 from cli.doctor.orphans import check_orphans
 from cli.doctor.settings import check_settings
 from model.clock import now
-from model.store.store import BundleStore
+from model.store.mirrored import MirroredStore
 
 _REQUIRED_TO_READ = frozenset({"database", "database.schema"})
 _REPORT_IT = "see the message; if it does not help, report it"
@@ -46,10 +46,15 @@ def run_checks(settings: Settings, integrity_seconds: float | None) -> Checks:
             lambda: _check_contents(settings), name="database", remedy=_REPORT_IT
         )
     yield from catch_errors(
-        lambda: check_bundles(settings.bundle_store, now(), settings.load_bundle_keys()),
+        lambda: check_bundles(settings.bundle_directory, now(), settings.load_bundle_keys()),
         name="bundles",
         remedy=_REPORT_IT,
     )
+    store = settings.open_bundle_store()
+    if isinstance(store, MirroredStore):
+        yield from catch_errors(
+            lambda: check_mirror(store), name="bundles.mirror", remedy=_REPORT_IT
+        )
 
 
 def _check_contents(settings: Settings) -> Checks:
@@ -61,6 +66,5 @@ def _check_contents(settings: Settings) -> Checks:
         yield check_events(newest, at)
         yield check_clicks(ClickRepository(session).compare_counts())
         yield check_retraining([*TrainingRunRepository(session).list_newest(1)], at)
-        yield from check_clocks(session, settings.bundle_store, newest)
-        store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
-        yield from check_orphans(session, store)
+        yield from check_clocks(session, settings.bundle_directory, newest)
+        yield from check_orphans(session, settings.open_bundle_store())

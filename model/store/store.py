@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR
-from typing import final
 
 from pydantic import ValidationError
 
@@ -40,7 +39,6 @@ Fingerprint = tuple[tuple[str | int, ...], ...]
 """Names, inodes, sizes and times of the files of a version; empty if it is not published."""
 
 
-@final
 class BundleStore:
     """Versions side by side in one directory, and a file `CURRENT` that names one of them.
 
@@ -206,9 +204,7 @@ class BundleStore:
                     f"a version must not serve when it is removed, but {version!r} does; "
                     "activate another first"
                 )
-            removed = self._draw_hidden_path()
-            self._find_directory(version).rename(removed)
-            flush(self.root)
+            removed = self._hide_version(version)
         shutil.rmtree(removed, ignore_errors=True)
 
     def read_traffic(self) -> Traffic:
@@ -341,6 +337,13 @@ class BundleStore:
     def _draw_hidden_path(self, prefix: str = INCOMING) -> Path:
         """Draw a new hidden name in the store."""
         return self.root / f"{prefix}{uuid.uuid4().hex}"
+
+    def _hide_version(self, version: str) -> Path:
+        """Remove a version for every reader; return the hidden directory with its files."""
+        removed = self._draw_hidden_path()
+        self._find_directory(version).rename(removed)
+        flush(self.root)
+        return removed
 
     def _replace(self, name: str, content: bytes | None) -> None:
         """Replace a small file atomically; None removes it."""

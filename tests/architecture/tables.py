@@ -90,7 +90,12 @@ def _default(value: object) -> str:
 
 def _type(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
-        (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
+        choices = [each for each in schema["anyOf"] if each["type"] != "null"]
+        if len(choices) > 1:
+            return " or ".join(
+                "URL" if each == {"type": "string"} else _type(each) for each in choices
+            )
+        (schema,) = choices
     if "enum" in schema:
         return " or ".join(f"`{choice}`" for choice in schema["enum"])
     kind = str(schema.get("format", schema["type"]))
