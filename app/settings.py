@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -13,7 +13,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import KairosError
 from model.store.location import DEFAULT_CACHE, is_url, open_bundle_store
-from model.store.store import BundleStore
+
+if TYPE_CHECKING:
+    from model.store.store import BundleStore
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
@@ -283,7 +285,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
 
-    def open_bundle_store(self) -> BundleStore:
+    def open_bundle_store(self) -> "BundleStore":
         """Open the store of bundles; connect to nothing yet.
 
         Raises:

@@ -1,11 +1,12 @@
 """Where a bundle store is: a directory, or a prefix of an object store."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from model.bundle.signature import NO_KEYS, BundleKeys
-from model.store.mirrored import MirroredStore
-from model.store.objects import ObjectStorage
-from model.store.store import BundleStore
+
+if TYPE_CHECKING:
+    from model.store.store import BundleStore
 
 DEFAULT_CACHE = Path("var/bundle-cache")
 
@@ -17,7 +18,7 @@ def is_url(location: object) -> bool:
 
 def open_bundle_store(
     location: Path | str, keys: BundleKeys = NO_KEYS, *, cache: Path = DEFAULT_CACHE
-) -> BundleStore:
+) -> "BundleStore":
     """Open the store at a location; connect to nothing yet.
 
     Args:
@@ -27,6 +28,11 @@ def open_bundle_store(
     Raises:
         BundleError: if it is a URL of another kind.
     """
+    # Settings are read by processes that open no bundle, and this imports PyTorch.
+    from model.store.mirrored import MirroredStore  # noqa: PLC0415
+    from model.store.objects import ObjectStorage  # noqa: PLC0415
+    from model.store.store import BundleStore  # noqa: PLC0415
+
     if is_url(location):
         return MirroredStore(ObjectStorage(str(location)), cache, keys)
     return BundleStore(Path(location), keys)
