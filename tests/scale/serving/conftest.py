@@ -4,6 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.app.conftest import (  # noqa: F401 - fixtures
+    migrated_postgresql_url,
+    postgresql_server,
+    postgresql_template,
+)
 from tests.scale.serving.object_store import ObjectStore, run_object_store
 
 
