@@ -11,14 +11,15 @@ WORKDIR /src
 RUN python -m venv --without-pip /opt/kairos
 # Layers that change least come first: torch, the other pinned packages, Kairos. Every file that pip
 # installs must have a hash that is listed here.
-COPY docker/torch-cpu.txt docker/requirements.txt ./
+COPY docker/torch-cpu.txt docker/requirements.txt docker/object-store.txt ./
 RUN pip --python /opt/kairos/bin/python install --index-url "${TORCH_INDEX}" --no-deps \
         --require-hashes -r torch-cpu.txt \
     && rm -rf /opt/kairos/lib/python3.11/site-packages/torch/include \
         /opt/kairos/lib/python3.11/site-packages/torch/test \
     && find /opt/kairos/lib/python3.11/site-packages/torch/bin -type f \
         ! -name torch_shm_manager -delete
-RUN pip --python /opt/kairos/bin/python install --no-deps --require-hashes -r requirements.txt
+RUN pip --python /opt/kairos/bin/python install --no-deps --require-hashes -r requirements.txt \
+        -r object-store.txt
 COPY . .
 # With the setuptools that is installed: a build environment would download one without a hash.
 RUN pip --python /opt/kairos/bin/python install --no-deps --no-build-isolation .

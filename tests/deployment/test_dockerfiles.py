@@ -120,6 +120,10 @@ def test_the_images_hold_the_versions_of_the_constraints() -> None:
     assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
     assert torch == pinned["torch"]
     assert locked.keys() == list_required() - {"torch"} | {"setuptools"}
+    beside = read_pins(ROOT / "docker" / "object-store.txt")
+    assert {name: pinned.get(name, version) for name, version in beside.items()} == beside
+    assert "s3fs" in beside
+    assert not beside.keys() & locked.keys()
 
 
 def read_pins(file: Path) -> dict[str, str]:
