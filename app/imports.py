@@ -216,9 +216,7 @@ def _insert(session: Session, rows: list[EventRow]) -> int:
     if any(row.recommendation_id is not None for row in rows):
         # Those that a recommendation led to count as clicks, as those of a request do.
         return len(EventRepository(session).add(rows).new)
-    statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
-        index_elements=["event_id"]
-    )
+    statement = insert_into(session, StoredEvent).on_conflict_do_nothing()
     # Through the connection: the ORM would return the new primary keys, which costs most time.
     result = session.connection().execute(
         statement,

@@ -24,8 +24,10 @@ from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.clock import ServiceClock
 from app.db.database import Database
+from app.db.engine import parse_url
 from app.db.erasure_log import open_erasure_log
 from app.db.erasure_replay import replay_erasures
+from app.db.partitions import extend_partitions
 from app.events.router import router as events
 from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
@@ -79,6 +81,8 @@ from migrations.run import NewerSchemaError, upgrade
 from model.store.mirrored import MirroredStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
+_SECONDS_BETWEEN_MONTHS = 3600.0
+"""Between looks for months of events that have no partition yet."""
 
 _TAGS = [
     {"name": "recommendations", "description": "Items for a user at an instant."},
@@ -311,6 +315,13 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     )
     yield expire_records(context)
     yield count_impressions(context)
+    if parse_url(settings.database_url).get_backend_name() == "postgresql":
+        yield run_every(
+            _SECONDS_BETWEEN_MONTHS,
+            "partitions",
+            lambda: asyncio.to_thread(extend_partitions, settings.database_url),
+            is_essential=False,
+        )
 
 
 async def _replay_erasures(context: AppContext) -> None:

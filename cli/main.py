@@ -79,6 +79,16 @@ COMMANDS = (
         "Migrate the database schema to the newest revision.",
     ),
     (
+        "partition-events",
+        "cli.partition_events:partition_events_command",
+        "Move the events of a PostgreSQL database into partitions by month.",
+    ),
+    (
+        "prune-events",
+        "cli.prune_events:prune_events_command",
+        "Drop all events but those of the last months, for good.",
+    ),
+    (
         "doctor",
         "cli.doctor.command:doctor_command",
         "Check settings, database, keys, bundles, events, clocks and retraining; change nothing.",

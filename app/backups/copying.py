@@ -164,6 +164,11 @@ def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -
             f"migrated, but got one at {at}; make an empty database"
         )
     upgrade(database_url, record.revision)
+    if postgresql.is_partitioned(database_url):
+        raise BackupError(
+            "a backup is restored into one table of events, but this database has partitions of "
+            "them; make an empty database, and run kairos partition-events afterwards"
+        )
     if postgresql.copy_in(database_url, tables, source) != record.rows:
         raise BackupError(
             f"a restored table has as many rows as were copied, {record.rows}, but they differ; "

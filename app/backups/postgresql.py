@@ -52,6 +52,13 @@ def require_empty(database_url: str, tables: list[str]) -> None:
                 )
 
 
+def is_partitioned(database_url: str) -> bool:
+    """Return whether the events are in partitions, whose keys a copy would bypass."""
+    with _connect(database_url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass('events')")
+        return cursor.fetchone() == (True,)
+
+
 def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
     """Fill the tables in one transaction; return the number of rows by table."""
     rows = {}

@@ -15,6 +15,7 @@ Act = Literal[
     "export_events",
     "import_events",
     "import_items",
+    "prune_events",
     "backup",
     "restore",
 ]

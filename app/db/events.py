@@ -343,7 +343,8 @@ class EventRepository:
             lock_click_counts(self._session)
         statement = (
             insert_into(self._session, StoredEvent)
-            .on_conflict_do_nothing(index_elements=["event_id"])
+            # Of whichever constraint: where events are in partitions, a trigger skips repetitions.
+            .on_conflict_do_nothing()
             .returning(StoredEvent.event_id)
         )
         inserts = build_inserts(self._session, rows)
