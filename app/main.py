@@ -15,10 +15,11 @@ from starlette.types import Scope
 
 from app.attention.router import router as attention
 from app.audit.router import router as audit
-from app.auth.access import AccessControl
+from app.auth.access import MOST_NAMES, AccessControl
 from app.auth.caller_id import get_body_size, identify_caller
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
+from app.auth.shared_limiter import SharedLimiter
 from app.background import TaskSupervisor
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
@@ -51,7 +52,7 @@ from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import build_item_reader, refresh_item_overlay
 from app.keys.router import router as caller
-from app.keys.service import refresh_keys
+from app.keys.service import delete_old_shares, refresh_keys, settle_budgets
 from app.models.router import admin_router as models_admin
 from app.models.router import changes_router as model_changes
 from app.models.router import router as models
@@ -81,6 +82,7 @@ from migrations.run import NewerSchemaError, upgrade
 from model.store.mirrored import MirroredStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
+_SECONDS_BETWEEN_SETTLEMENTS = 1.0
 _SECONDS_BETWEEN_MONTHS = 3600.0
 """Between looks for months of events that have no partition yet."""
 
@@ -152,6 +154,7 @@ def create_app(
         write_threads=settings.database_write_threads,
         metrics=metrics,
     )
+    is_shared = parse_url(settings.database_url).get_backend_name() == "postgresql"
     item_overlay = ItemOverlay(build_item_reader(database))
     keys = KeyCache(clock.now)
     local_token = LocalToken() if local_token is None else local_token
@@ -170,6 +173,8 @@ def create_app(
             requests_per_second=settings.requests_per_second,
             open_to_loopback=settings.open_to_loopback,
             is_demo=is_demo,
+            # With SQLite all processes are of one machine, and writes are dear.
+            key_limiter=SharedLimiter(most=MOST_NAMES) if is_shared else None,
         ),
         store=store,
         item_overlay=item_overlay,
@@ -298,6 +303,14 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     yield run_every(interval, "clock", lambda: synchronize_clock(context), is_awaited=True)
     warn_without_database_time(context)
     yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
+    limiter = context.access_control.key_limiter
+    if isinstance(limiter, SharedLimiter):
+        yield run_every(
+            _SECONDS_BETWEEN_SETTLEMENTS,
+            "limits",
+            lambda: settle_budgets(context, limiter),
+            is_essential=False,
+        )
     yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
     if isinstance(context.store, MirroredStore):
         mirror = partial(mirror_bundles, context.store)
@@ -320,6 +333,12 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
             _SECONDS_BETWEEN_MONTHS,
             "partitions",
             lambda: asyncio.to_thread(extend_partitions, settings.database_url),
+            is_essential=False,
+        )
+        yield run_every(
+            _SECONDS_BETWEEN_MONTHS,
+            "shares",
+            lambda: delete_old_shares(context),
             is_essential=False,
         )
 

@@ -11,6 +11,7 @@ from app.auth.key_cache import Key, KeyCache, Role, contains_key
 from app.auth.local_token import LOCAL_TOKEN_PREFIX, LocalToken
 from app.auth.loopback import describe_remoteness, get_client_network, is_of_this_user
 from app.auth.rate_limiter import RateLimiter
+from app.auth.shared_limiter import SharedLimiter
 from app.errors import (
     DatabaseUnavailableError,
     ForbiddenError,
@@ -23,7 +24,7 @@ _AUTHORIZED_ROLES: dict[str, frozenset[Role]] = {
     "ingest": frozenset({"ingest"}),
     "admin": frozenset({"read", "ingest", "admin"}),
 }
-_MOST_NAMES = 4096
+MOST_NAMES = 4096
 _SEND_KEY = "send Authorization: Bearer kairos_..., created with kairos keys create"
 
 
@@ -96,8 +97,11 @@ class AccessControl:
             requests without a valid key.
         open_to_loopback: whether the local token is accepted even once keys exist.
         is_demo: whether programs of this user may make the demo's requests without a token.
-        key_limiter: limits keys.
+        key_limiter: limits keys; by default those of this process alone.
         network_limiter: limits networks.
+
+    Attributes:
+        key_limiter: counts the requests of keys.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class AccessControl:
         requests_per_second: float,
         open_to_loopback: bool,
         is_demo: bool = False,
-        key_limiter: RateLimiter | None = None,
+        key_limiter: RateLimiter | SharedLimiter | None = None,
         network_limiter: RateLimiter | None = None,
     ) -> None:
         self._keys = keys
@@ -117,9 +121,9 @@ class AccessControl:
         self._open_to_loopback = open_to_loopback
         self._is_demo = is_demo
         # Apart: a flood from many networks must not evict the counts of keys.
-        self._key_limiter = RateLimiter(most=_MOST_NAMES) if key_limiter is None else key_limiter
+        self.key_limiter = RateLimiter(most=MOST_NAMES) if key_limiter is None else key_limiter
         self._network_limiter = (
-            RateLimiter(most=_MOST_NAMES) if network_limiter is None else network_limiter
+            RateLimiter(most=MOST_NAMES) if network_limiter is None else network_limiter
         )
 
     @property
@@ -214,7 +218,7 @@ class AccessControl:
 
     def _limit_key(self, key: Key) -> None:
         rate = key.requests_per_second or self._requests_per_second
-        seconds = self._key_limiter.take(key.key_id, rate)
+        seconds = self.key_limiter.take(key.key_id, rate)
         if seconds > 0:
             raise RateLimitedError(
                 f"this key may send {rate:g} requests a second, but sent more; wait "

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import final
 
-_BURST_SECONDS = 2.0
+BURST_SECONDS = 2.0
 
 
 @final
@@ -40,7 +40,7 @@ class RateLimiter:
         Returns 0, or the seconds until there is a token; a refusal takes none.
         """
         at = self._clock()
-        most = max(rate * _BURST_SECONDS, 1.0)
+        most = max(rate * BURST_SECONDS, 1.0)
         tokens, since = self._levels.pop(name, (most, at))
         tokens = min(most, tokens + (at - since) * rate)
         is_taken = tokens >= 1

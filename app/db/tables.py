@@ -172,6 +172,27 @@ class StoredKey(Table):
     may_list_users: Mapped[bool] = mapped_column(Boolean, server_default=true())
 
 
+class RateBudget(Table):
+    """The token bucket of a key that all processes share, as of an instant; see `SharedLimiter`."""
+
+    __tablename__ = "rate_budgets"
+
+    key_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    tokens: Mapped[float] = mapped_column(Double)
+    at: Mapped[int] = mapped_column(BigInteger)
+
+
+class RateShare(Table):
+    """The requests with a key that came to a process between its last two settlements."""
+
+    __tablename__ = "rate_shares"
+
+    key_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    process: Mapped[str] = mapped_column(String(16), primary_key=True)
+    wanted: Mapped[int] = mapped_column(BigInteger)
+    at: Mapped[int] = mapped_column(BigInteger)
+
+
 class ErasedUser(Table):
     """The SHA-256 of an erased user's id, to exclude the user's events from later imports."""
 

@@ -3,12 +3,20 @@
 from collections.abc import Sequence
 from typing import cast, final
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.orm import Session
 
 from app.auth.key_cache import Key, Role
+from app.auth.rate_limiter import BURST_SECONDS
+from app.auth.shared_limiter import SETTLED_SECONDS, Level, Usage
 from app.db.audit import AuditRepository
-from app.db.tables import StoredKey
+from app.db.clock import read_time
+from app.db.insert import insert_into
+from app.db.tables import RateBudget, RateShare, StoredKey
+
+_MICROSECONDS = 1_000_000
+_KEPT_SECONDS = 3600.0
+"""Age at which what a process wanted is deleted; it has ended long ago."""
 
 
 @final
@@ -76,3 +84,76 @@ class KeyRepository:
             return False
         AuditRepository(self._session).add("revoke_key", actor=actor, at=at, key_id=key_id)
         return True
+
+
+@final
+class BudgetRepository:
+    """Settles what processes used of the budgets of keys, within the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def settle(self, process: str, usages: Sequence[Usage]) -> dict[str, Level]:
+        """Take what a process used from the budgets, and return what is left, by name.
+
+        Transactions of several processes take turns for a budget, in the order of names.
+
+        Args:
+            process: a name of the process.
+            usages: sorted by name.
+        """
+        # A lost settlement admits a little more; a commit that waits for the disk costs each time.
+        self._session.execute(text("SET LOCAL synchronous_commit = off"))
+        at = read_time(self._session)
+        tokens = {usage.name: self._charge(usage, at) for usage in usages}
+        self._report(process, usages, at)
+        others = self._read_others(process, [*tokens], at)
+        return {
+            usage.name: Level(
+                tokens[usage.name], usage.wanted / (usage.wanted + others.get(usage.name, 0))
+            )
+            for usage in usages
+        }
+
+    def delete_old(self) -> None:
+        """Delete what processes wanted that have ended."""
+        until = read_time(self._session) - int(_KEPT_SECONDS * _MICROSECONDS)
+        self._session.execute(delete(RateShare).where(RateShare.at < until))
+
+    def _charge(self, usage: Usage, at: int) -> float:
+        """Refill a budget up to an instant, and take what was used; return what is left."""
+        most = max(usage.rate * BURST_SECONDS, 1.0)
+        statement = insert_into(self._session, RateBudget).values(
+            key_id=usage.name, tokens=most - usage.used, at=at
+        )
+        elapsed = func.greatest(at - RateBudget.at, 0) / float(_MICROSECONDS)
+        refilled = func.least(most, RateBudget.tokens + elapsed * usage.rate)
+        return float(
+            self._session.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["key_id"],
+                    set_={"tokens": refilled - usage.used, "at": func.greatest(at, RateBudget.at)},
+                ).returning(RateBudget.tokens)
+            ).scalar_one()
+        )
+
+    def _report(self, process: str, usages: Sequence[Usage], at: int) -> None:
+        statement = insert_into(self._session, RateShare)
+        changed = {"wanted": statement.excluded.wanted, "at": statement.excluded.at}
+        self._session.execute(
+            statement.on_conflict_do_update(index_elements=["key_id", "process"], set_=changed),
+            [
+                {"key_id": usage.name, "process": process, "wanted": usage.wanted, "at": at}
+                for usage in usages
+            ],
+        )
+
+    def _read_others(self, process: str, names: Sequence[str], at: int) -> dict[str, int]:
+        """Read what came to the other processes lately, by name."""
+        since = at - int(SETTLED_SECONDS * _MICROSECONDS)
+        rows = self._session.execute(
+            select(RateShare.key_id, func.sum(RateShare.wanted))
+            .where(RateShare.key_id.in_(names), RateShare.process != process, RateShare.at >= since)
+            .group_by(RateShare.key_id)
+        )
+        return {name: int(wanted) for name, wanted in rows}

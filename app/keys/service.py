@@ -2,8 +2,9 @@
 
 import structlog
 
+from app.auth.shared_limiter import SharedLimiter
 from app.context import AppContext
-from app.keys.repository import KeyRepository
+from app.keys.repository import BudgetRepository, KeyRepository
 
 _log = structlog.get_logger()
 
@@ -27,3 +28,33 @@ async def refresh_keys(context: AppContext) -> None:
             "a link with the token",
         )
     context.keys.replace(stored)
+
+
+async def settle_budgets(context: AppContext, limiter: SharedLimiter) -> None:
+    """Settle what this process admitted with the budgets that all processes share.
+
+    Raises:
+        DatabaseUnavailableError: if they cannot be written to; it is settled the next time.
+        OverloadedError: if too many calls wait for the database.
+    """
+    usages = limiter.collect()
+    if not usages:
+        return
+    try:
+        levels = await context.database.write(
+            lambda session: BudgetRepository(session).settle(limiter.process, usages)
+        )
+    except BaseException:
+        limiter.restore(usages)
+        raise
+    limiter.apply(levels)
+
+
+async def delete_old_shares(context: AppContext) -> None:
+    """Delete what remains of processes that have ended.
+
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+        OverloadedError: if too many calls wait for it.
+    """
+    await context.database.write(lambda session: BudgetRepository(session).delete_old())
