@@ -39,6 +39,11 @@ COMMANDS = (
         "Describe events, and recommend a recipe with a reason for every setting.",
     ),
     (
+        "prepare",
+        "cli.prepare:prepare_command",
+        "Lay out events by user in shards, for more of them than fit into memory.",
+    ),
+    (
         "train",
         "cli.train:train_command",
         "Fit a recipe on events, evaluate it, and write a bundle.",

@@ -17,6 +17,7 @@ from model.store.store import BundleStore
 from training.config import list_shipped_recipes
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
+from training.engines import EngineName
 
 if TYPE_CHECKING:
     from app.db.erasure_log import ErasureLog
@@ -45,6 +46,16 @@ OptionalRecipe = Annotated[
     typer.Option(help=f"{RECIPE_HELP} By default the one that kairos inspect recommends."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads for tensor operations.", min=1)]
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        help="Where tasks run: on this machine, or by Ray, on the cluster of RAY_ADDRESS if it is "
+        "set; pip install 'kairos[scale]'."
+    ),
+]
+Workers = Annotated[
+    int, typer.Option(help="Processes of the local engine; Ray uses all of its CPUs.", min=1)
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
 Store = Annotated[
     str,

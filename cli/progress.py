@@ -7,6 +7,7 @@ from typing import final
 
 import structlog
 from rich.markup import escape
+from rich.progress import TaskID
 from structlog.typing import FilteringBoundLogger
 
 from cli.console import console, print_message
@@ -37,6 +38,25 @@ def show_row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]
     with create_bar(console, f"[bold]{label}[/]") as bar:
         task = bar.add_task("", total=total)
         yield lambda rows: bar.advance(task, rows)
+
+
+@contextmanager
+def show_stages() -> Iterator[Callable[[str, int], None]]:
+    """Show a bar per stage on a terminal.
+
+    Yields:
+        A function that advances the bar of a stage, named by its first argument, by one of its
+        tasks, which the second one counts.
+    """
+    with create_bar(console, "[bold]{task.description}[/]") as bar:
+        known: dict[str, TaskID] = {}
+
+        def advance(stage: str, tasks: int) -> None:
+            if stage not in known:
+                known[stage] = bar.add_task(stage, total=tasks)
+            bar.advance(known[stage])
+
+        yield advance
 
 
 @final

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import torch
 import typer
 from rich.markup import escape
@@ -29,8 +30,12 @@ from training.device import parse_device
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
+from training.preparation.events import PreparedEvents, is_prepared
 from training.progress import TrainingProgress
-from training.run import Outcome, train
+from training.run import Outcome, TrainingEvents, train
+
+INSPECTED_EVENTS = 5_000_000
+"""Most prepared events that are inspected for a recommended recipe."""
 
 
 def train_command(
@@ -77,7 +82,7 @@ def train_command(
 
 def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> RunConfig:
     """Inspect the events, and write the recommended recipe into the output directory."""
-    profile = profile_events(read_events(events, erasures=erasures))
+    profile = profile_events(_read_to_inspect(events, erasures))
     recommendation = recommend_recipe(profile)
     file = output / "recipe.toml"
     output.mkdir(parents=True, exist_ok=True)
@@ -89,6 +94,17 @@ def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> R
         titles = ", ".join(finding.title for finding in profile.findings)
         print_message(f"to check: {titles}; kairos inspect describes them")
     return recommendation.config
+
+
+def _read_to_inspect(events: str, erasures: Erasures | None) -> pl.DataFrame:
+    """Read the events; of prepared ones, all events of so many users as fit into memory."""
+    if not is_prepared(events):
+        return read_events(events, erasures=erasures)
+    prepared = PreparedEvents.open(events)
+    sample = prepared.read_sample(INSPECTED_EVENTS)
+    if len(sample) < prepared.manifest.events:
+        print_message(f"inspecting {len(sample):,} of {prepared.manifest.events:,} events")
+    return sample if erasures is None else erasures.drop_erased(sample)
 
 
 def run_training(
@@ -103,18 +119,23 @@ def run_training(
 ) -> Outcome:
     """Read the data and train with a progress bar."""
     torch.set_num_threads(threads)
-    event_table = read_events(events, erasures=erasures)
     item_table = None if items is None else read_items(items)
-    plausible, left_out = drop_implausible(event_table, now())
+    read: TrainingEvents
+    if is_prepared(events):
+        read = PreparedEvents.open(events).select_plausible(now(), erasures)
+        left_out, excess = read.left_out, read.excess
+    else:
+        read = read_events(events, erasures=erasures)
+        plausible, left_out = drop_implausible(read, now())
+        _, excess = drop_excess(plausible)
     if left_out.total:
         print_message(f"[yellow]left out[/] {left_out.describe()}; kairos inspect describes them")
-    _, excess = drop_excess(plausible)
     if excess.events:
         print_message(f"[yellow]left out[/] {excess.describe()}; kairos inspect names the users")
     with TrainingProgress(config.fit.monitor, console) as progress:
         return train(
             config,
-            event_table,
+            read,
             item_table,
             output,
             progress=progress,

@@ -111,3 +111,9 @@ class UnknownHeadError(KairosError):
     """An attention head is named that the model does not have."""
 
     code = "unknown_head"
+
+
+class MissingPackageError(KairosError):
+    """An optional package is not installed."""
+
+    code = "missing_package"

@@ -41,6 +41,7 @@ from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
 from training.fitting.weights import LearnedWeights
+from training.preparation.events import PlausibleEvents
 
 CONTINUED = 0.5
 """Share of the epochs and of the learning rates of a refit from fitted weights."""
@@ -62,6 +63,9 @@ class Progress(Protocol):
     def finish_epoch(self, report: EpochReport) -> None:
         """Report that an epoch is done."""
 
+
+TrainingEvents = pl.DataFrame | PlausibleEvents
+"""A table of `training.data.sources.read_events`, or prepared events."""
 
 InitialiseWeights = Callable[[RecommenderConfig, Recommender, Catalog], None]
 """Replaces the weights of a fresh recommender for a catalog, before it is fitted."""
@@ -136,7 +140,7 @@ class Outcome:
 
 def train(
     config: RunConfig,
-    events: pl.DataFrame,
+    events: TrainingEvents,
     items: pl.DataFrame | None,
     output: Path,
     *,
@@ -183,11 +187,18 @@ def begin_run(
     )
 
 
-def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
+def build_dataset(config: RunConfig, events: TrainingEvents, items: pl.DataFrame | None) -> Dataset:
     """Lay out the events, filtered by the recipe's `[data]` table.
 
     Events of implausible times are left out, and what a single user has too much of.
     """
+    if isinstance(events, PlausibleEvents):
+        return events.build_dataset(
+            items,
+            min_item_events=config.data.min_item_events,
+            min_user_events=config.data.min_user_events,
+            ignored_actions=config.data.ignored_actions,
+        )
     plausible, _ = drop_implausible(events, now())
     limited, _ = drop_excess(plausible)
     return Dataset.of(
@@ -199,7 +210,7 @@ def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame |
     )
 
 
-def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) -> Fitted:
+def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None) -> Fitted:
     """Split the events and fit to their training part, resuming from a checkpoint if there is one.
 
     Raises:

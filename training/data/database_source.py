@@ -12,6 +12,7 @@ from sqlalchemy import (
     Select,
     column,
     create_engine,
+    func,
     make_url,
     select,
     table,
@@ -101,6 +102,41 @@ def stream_database_events(
         yield erasures.drop_erased(
             parse_events(RawTable(name, frame, locate=_locate_events(frame)))
         )
+
+
+def find_last_event(address: str) -> int:
+    """Find the key of the latest event of the service in order of arrival; 0 without any.
+
+    Raises:
+        EventSourceError: if the database cannot be read.
+    """
+    selection = select(func.coalesce(func.max(EVENTS.c.id), 0))
+    ((_, frame),) = _stream_chunks(address, selection, pl.Schema({"id": pl.Int64()}))
+    return int(frame.item())
+
+
+def stream_event_range(address: str, after: int, last: int) -> Iterator[pl.DataFrame]:
+    """Read the events with keys in a range in chunks, in order of arrival.
+
+    Erased users are left out.
+
+    Args:
+        after: the key before the range.
+        last: the last key of the range.
+
+    Yields:
+        Frames in `EVENT_SCHEMA` with the keys as a further column `position`.
+
+    Raises:
+        EventSourceError: if the database cannot be read, or holds an invalid event.
+    """
+    erasures = read_erasures(address)
+    columns = (EVENTS.c[name] for name in ("id", *_COLUMNS))
+    selection = select(*columns).where(EVENTS.c.id > after, EVENTS.c.id <= last)
+    for name, frame in _stream_chunks(address, selection.order_by(EVENTS.c.id), _EVENT_CHUNK):
+        events = parse_events(RawTable(name, frame, locate=_locate_events(frame)))
+        position = frame["id"].cast(pl.Int64).alias("position")
+        yield erasures.drop_erased(events.with_columns(position))
 
 
 def stream_stored_events(address: str, until: int | None = None) -> Iterator[pl.DataFrame]:

@@ -70,18 +70,11 @@ class Dataset:
         if min_user_events > 1:
             events = events.filter(pl.len().over("user_id") >= min_user_events)
         if events.is_empty():
-            raise TrainingError(
-                f"a data set needs events, but none is left with {min_item_events=} and "
-                f"{min_user_events=}; lower them or bring more events"
-            )
+            raise explain_no_events(min_item_events, min_user_events)
         users = events["user_id"].unique(maintain_order=True)
         item_ids = events["item_id"].unique(maintain_order=True)
         actions = events["action"].unique(maintain_order=True)
-        if len(actions) > _MOST_ACTIONS:
-            raise TrainingError(
-                f"a data set has at most {_MOST_ACTIONS:,} different actions, but got "
-                f"{len(actions):,}; bring a column 'action' of few kinds, or none"
-            )
+        require_few_actions(len(actions))
         events = events.with_columns(
             user=pl.col("user_id").replace_strict(users, pl.int_range(len(users), eager=True)),
             row=pl.col("item_id").replace_strict(
@@ -95,7 +88,7 @@ class Dataset:
         rows = events["row"].to_numpy().astype(np.int32)
         times = events["timestamp"].cast(pl.Int64).to_numpy()
         return cls(
-            catalog=_build_catalog(item_ids, items, rows, times),
+            catalog=build_catalog(item_ids, items, rows, times),
             actions=tuple(actions.to_list()),
             user_ids=tuple(users.to_list()),
             offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
@@ -193,6 +186,27 @@ class Dataset:
         return np.array([0, *rows], dtype=np.int32)
 
 
+def explain_no_events(min_item_events: int, min_user_events: int) -> TrainingError:
+    """Build the error of a data set without events."""
+    return TrainingError(
+        f"a data set needs events, but none is left with {min_item_events=} and "
+        f"{min_user_events=}; lower them or bring more events"
+    )
+
+
+def require_few_actions(actions: int) -> None:
+    """Refuse more different actions than an event can name.
+
+    Raises:
+        TrainingError: if there are more.
+    """
+    if actions > _MOST_ACTIONS:
+        raise TrainingError(
+            f"a data set has at most {_MOST_ACTIONS:,} different actions, but got "
+            f"{actions:,}; bring a column 'action' of few kinds, or none"
+        )
+
+
 def _count_popularity(
     rows: NDArray[np.int32], times: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -203,12 +217,20 @@ def _count_popularity(
     return all_time.astype(np.int64), last_week.astype(np.int64)
 
 
-def _build_catalog(
+def build_catalog(
     item_ids: pl.Series,
     items: pl.DataFrame | None,
     rows: NDArray[np.int32],
     times: NDArray[np.int64],
 ) -> Catalog:
+    """Build the catalog of a data set.
+
+    Args:
+        item_ids: in the order of the rows, from row 1 on.
+        items: as `training.data.sources.read_items` returns them.
+        rows: catalog row per event.
+        times: epoch microseconds per event.
+    """
     titles: dict[str, str | None] = {}
     categories: dict[str, tuple[str, ...]] = {}
     if items is not None:

@@ -1,11 +1,13 @@
 """Drops events whose times are implausible, before anything is learned from them."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from model.clock import to_datetime
-from model.event_time import check_times
+from model.event_time import TimeCheck, check_times
 
 
 class LeftOutEvents(NamedTuple):
@@ -21,6 +23,22 @@ class LeftOutEvents(NamedTuple):
     stray: int
     first_at: int | None
     last_at: int | None
+
+    @classmethod
+    def of_check(cls, times: NDArray[np.int64], check: TimeCheck) -> Self:
+        """Count the events that a check leaves out.
+
+        Args:
+            times: what was checked, epoch microseconds.
+        """
+        others = times[~check.is_plausible]
+        return cls(
+            old=int(check.is_old.sum()),
+            ahead=int(check.is_ahead.sum()),
+            stray=int(check.is_stray.sum()),
+            first_at=int(others.min()) if len(others) else None,
+            last_at=int(others.max()) if len(others) else None,
+        )
 
     @property
     def total(self) -> int:
@@ -55,12 +73,4 @@ def drop_implausible(events: pl.DataFrame, now: int) -> tuple[pl.DataFrame, Left
     is_plausible = check.is_plausible
     if is_plausible.all():
         return events, LeftOutEvents(0, 0, 0, None, None)
-    others = times[~is_plausible]
-    left_out = LeftOutEvents(
-        old=int(check.is_old.sum()),
-        ahead=int(check.is_ahead.sum()),
-        stray=int(check.is_stray.sum()),
-        first_at=int(others.min()),
-        last_at=int(others.max()),
-    )
-    return events.filter(pl.Series(is_plausible)), left_out
+    return events.filter(pl.Series(is_plausible)), LeftOutEvents.of_check(times, check)

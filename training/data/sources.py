@@ -17,6 +17,7 @@ import glob
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -41,7 +42,10 @@ from training.data.erasures import Erasures
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-_SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
+SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
+
+CHUNK_ROWS = 1_000_000
+"""Rows of a Parquet file that are read at a time where events may not fit into memory."""
 
 
 def read_events(
@@ -72,7 +76,7 @@ def read_events(
     if is_database(location):
         events = read_database_events(str(location), until, known_by=known_by)
     else:
-        parts = [_parse_file(file, parse_events) for file in _list_files(location)]
+        parts = [_parse_file(file, parse_events) for file in list_files(location)]
         events = pl.concat([EVENT_SCHEMA.to_frame(), *parts])
         if until is not None:
             events = events.filter(pl.col("timestamp").to_physical() <= until)
@@ -85,7 +89,7 @@ def read_stored_events(location: str | Path) -> pl.DataFrame:
     Raises:
         EventSourceError: if an event is invalid; the message names file, row and column.
     """
-    parts = [_parse_file(file, parse_stored_events) for file in _list_files(location)]
+    parts = [_parse_file(file, parse_stored_events) for file in list_files(location)]
     return pl.concat([STORED_EVENT_SCHEMA.to_frame(), *parts])
 
 
@@ -99,7 +103,7 @@ def read_items(location: str | Path) -> pl.DataFrame:
     """
     if is_database(location):
         return read_database_items(str(location))
-    parts = [_parse_file(file, parse_items) for file in _list_files(location)]
+    parts = [_parse_file(file, parse_items) for file in list_files(location)]
     return pl.concat([ITEM_SCHEMA.to_frame(), *parts])
 
 
@@ -110,13 +114,74 @@ def format_location(location: str | Path) -> str:
 
 def is_database(location: str | Path) -> bool:
     """Return whether a location is a database URL."""
-    return "://" in str(location)
+    return "://" in str(location) and not is_url(location)
 
 
-def _list_files(location: str | Path) -> list[Path]:
+def is_url(location: str | Path) -> bool:
+    """Return whether a location is a URL of files, such as `s3://bucket/events`."""
+    scheme, mark, _ = str(location).partition("://")
+    if not mark:
+        return False
+    from fsspec import available_protocols  # noqa: PLC0415 - slow to import
+
+    return scheme.split("::")[0] in available_protocols()
+
+
+def stream_file_events(file: Path, name: str) -> Iterator[pl.DataFrame]:
+    """Read the events of one file in chunks, in `EVENT_SCHEMA` and in the order of the file.
+
+    A Parquet file is read in parts, and a file of another kind as a whole.
+
+    Args:
+        name: of the file in errors.
+
+    Raises:
+        EventSourceError: if an event is invalid; the message names row and column.
+    """
+    if file.suffix != ".parquet":
+        yield _parse_file(file, parse_events)
+        return
+    try:
+        scan = pl.scan_parquet(file, glob=False, hive_partitioning=False)
+        present = scan.collect_schema().names()
+        # Others are not read; where one is missing, the error lists all of them.
+        if {"user_id", "item_id", "timestamp"} <= {*present}:
+            scan = scan.select(name for name in present if name in EVENT_SCHEMA)
+        rows = scan.select(pl.len()).collect().item()
+        for begin in range(0, max(rows, 1), CHUNK_ROWS):
+            frame = scan.slice(begin, CHUNK_ROWS).collect(engine="streaming")
+            yield parse_events(RawTable(name, frame, partial(_number_row, begin)))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _explain_unreadable(name, error) from error
+
+
+def _number_row(begin: int, row: int) -> str:
+    return f"row {begin + row + 1}"
+
+
+def list_files(location: str | Path) -> list[Path]:
+    """List the files of a location on this machine, in the order in which they are read.
+
+    Raises:
+        EventSourceError: if there is none.
+    """
+    if is_url(location):
+        raise UnreadableSourceError(
+            str(location),
+            "files are read from this machine",
+            "this is the URL of an object store or another machine",
+            "run kairos prepare on it first",
+        )
     path = Path(location)
+    if (path / "manifest.json").is_file():
+        raise UnreadableSourceError(
+            str(location),
+            "a directory of events holds files of them",
+            "this one holds events that kairos prepare has laid out",
+            "give it to kairos train, or to kairos recommend with --engine",
+        )
     if path.is_dir():
-        found = [file for file in path.iterdir() if file.suffix in _SUFFIXES]
+        found = [file for file in path.iterdir() if file.suffix in SUFFIXES]
     elif path.is_file():
         found = [path]
     else:
@@ -124,7 +189,7 @@ def _list_files(location: str | Path) -> list[Path]:
     if not found:
         raise UnreadableSourceError(
             str(location),
-            f"a source is a file, a directory or a glob of files ending in {', '.join(_SUFFIXES)}",
+            f"a source is a file, a directory or a glob of files ending in {', '.join(SUFFIXES)}",
             "nothing like that is there",
             "check the path",
         )
@@ -135,12 +200,16 @@ def _parse_file(file: Path, parse: Callable[[RawTable], pl.DataFrame]) -> pl.Dat
     try:
         return parse(_read_table(file))
     except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
-        raise UnreadableSourceError(
-            str(file),
-            "a file must have the format of its suffix",
-            f"reading it failed: {_join_lines(error)}",
-            "repair or rename it",
-        ) from error
+        raise _explain_unreadable(str(file), error) from error
+
+
+def _explain_unreadable(name: str, error: Exception) -> UnreadableSourceError:
+    return UnreadableSourceError(
+        name,
+        "a file must have the format of its suffix",
+        f"reading it failed: {_join_lines(error)}",
+        "repair or rename it",
+    )
 
 
 def _read_table(file: Path) -> RawTable:
@@ -152,7 +221,7 @@ def _read_table(file: Path) -> RawTable:
         return _read_json_lines(file)
     raise UnreadableSourceError(
         str(file),
-        f"a file must end in {', '.join(_SUFFIXES)}",
+        f"a file must end in {', '.join(SUFFIXES)}",
         f"this one ends in {file.suffix!r}",
         "convert or rename it",
     )

@@ -1,0 +1,119 @@
+"""What a preparation reads, and what it has written."""
+
+import hashlib
+from typing import Self, final
+
+from pydantic import Field, ValidationError
+
+from model.config import Config
+from model.errors import EventSourceError
+from training.preparation.folder import Folder
+from training.preparation.shard import FORMAT
+
+MANIFEST = "manifest.json"
+
+
+@final
+class Part(Config):
+    """A part of a source, which one task reads: a file, or a range of keys of a database.
+
+    Attributes:
+        name: path or URL of the file; empty for a range.
+        stamp: what tells the file from another of its name; empty for a range.
+        after: the key before the range.
+        last: the last key of the range.
+    """
+
+    name: str = ""
+    stamp: str = ""
+    after: int = 0
+    last: int = 0
+
+
+@final
+class Plan(Config):
+    """What a preparation reads, and how it is divided.
+
+    Attributes:
+        source: the location, without a password.
+        erasures: identifies the erased users that are left out; empty for files.
+    """
+
+    source: str
+    shards: int = Field(ge=1)
+    erasures: str = ""
+    parts: tuple[Part, ...]
+
+    @property
+    def generation(self) -> str:
+        """The name of the folder that holds what is written; equal plans write into the same."""
+        return hashlib.sha256(f"{FORMAT}\n{self.model_dump_json()}".encode()).hexdigest()[:16]
+
+    def continues(self, earlier: "Plan") -> bool:
+        """Return whether this plan reads all that an earlier one has read, and then more."""
+        known = len(earlier.parts)
+        return (
+            self.model_copy(update={"parts": ()}) == earlier.model_copy(update={"parts": ()})
+            and self.parts[:known] == earlier.parts
+        )
+
+
+@final
+class ShardEntry(Config):
+    """A shard in the manifest; `name` is relative to the directory."""
+
+    name: str
+    sha256: str
+    events: int
+    users: int
+
+
+@final
+class Manifest(Config):
+    """The contents of a directory of prepared events; written last, so one with it is complete.
+
+    Attributes:
+        items: the number of items.
+        actions: the number of actions.
+        vocabulary: the name of the table of items and actions: the `kind` and `text` of each, the
+            number of its `events`, and the position of its `first`, by which it is sorted.
+        first_at: the earliest event, epoch microseconds.
+        last_at: the latest event.
+    """
+
+    format: str = FORMAT
+    plan: Plan
+    events: int
+    users: int
+    items: int
+    actions: int
+    vocabulary: str
+    first_at: int
+    last_at: int
+    shards: tuple[ShardEntry, ...]
+
+    @classmethod
+    def read(cls, folder: Folder) -> Self | None:
+        """Read the manifest of a directory; None if it has none.
+
+        Raises:
+            EventSourceError: if there is one of another format.
+        """
+        try:
+            content = folder.read(MANIFEST)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            manifest = cls.model_validate_json(content)
+        except ValidationError as error:
+            raise _explain_format(folder, "it cannot be read as one") from error
+        if manifest.format != FORMAT:
+            raise _explain_format(folder, f"it is of {manifest.format!r}")
+        return manifest
+
+
+def _explain_format(folder: Folder, found: str) -> EventSourceError:
+    return EventSourceError(
+        f"the manifest of prepared events is of format {FORMAT!r}, but in {folder.location} "
+        f"{found}; prepare the events into another directory"
+    )

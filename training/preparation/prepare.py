@@ -1,0 +1,235 @@
+"""Lays out the events of a source by user, in shards; see `training.preparation.manifest`.
+
+Files are written into a folder of their own, named by what is read and how it is divided, and the
+manifest names that folder last. A preparation that is killed leaves the manifest as it was, and the
+next one of the same source goes on with the parts that it had done.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from glob import has_magic
+from pathlib import Path
+
+import polars as pl
+
+from model.errors import EventSourceError
+from training.data.database_source import find_last_event, read_erasures
+from training.data.sources import (
+    SUFFIXES,
+    format_location,
+    is_database,
+    is_url,
+    list_files,
+)
+from training.engines import Engine
+from training.preparation.folder import Folder, open_location
+from training.preparation.manifest import MANIFEST, Manifest, Part, Plan
+from training.preparation.stages import (
+    VOCABULARY,
+    BuildTask,
+    BuiltShard,
+    PartitionTask,
+    build_shard,
+    decode_table,
+    encode_table,
+    merge_vocabularies,
+    name_vocabulary,
+    partition,
+)
+
+SHARD_EVENTS = 1_000_000
+"""Events of a shard where their number is not given: a shard is sorted in memory."""
+
+RANGE_EVENTS = 500_000
+"""Keys of a database that one task reads."""
+
+_EVENT_BYTES = 10
+"""Bytes of a compressed event in a file, to guess how many there are."""
+
+_MOST_SHARDS = 4_096
+
+_GENERATION = re.compile(r"[0-9a-f]{16}")
+
+
+def prepare(
+    source: str,
+    directory: str,
+    engine: Engine,
+    *,
+    shards: int | None = None,
+    on_task: Callable[[str, int], None] = lambda _, __: None,
+) -> Manifest:
+    """Lay out the events of a source by user, in a directory or at a URL.
+
+    Where the directory holds the events of the same source from earlier, and it has only grown by
+    files whose names follow, or by events of a database, only these are read.
+
+    Args:
+        source: a file, a directory or a glob of files, on this machine or at a URL; or a database.
+        shards: how many; by default that of an earlier preparation of the same source, or one per
+            million events.
+        on_task: called when a task is done, with the name of its stage and the number of its tasks.
+
+    Raises:
+        EventSourceError: if an event is invalid, the source has no events, or the directory holds
+            other files.
+    """
+    folder = Folder(directory)
+    earlier = Manifest.read(folder)
+    if earlier is None:
+        _require_own(folder)
+    plan = _plan(source, earlier, shards)
+    if earlier is not None and earlier.plan == plan:
+        return earlier
+    if earlier is not None and not plan.continues(earlier.plan):
+        earlier = None
+    manifest = _run(plan, source, folder, engine, earlier, on_task)
+    _remove_others(folder, plan.generation)
+    return manifest
+
+
+def _require_own(folder: Folder) -> None:
+    foreign = folder.names("")
+    foreign += [name for name in folder.folders() if not _GENERATION.fullmatch(name)]
+    if foreign:
+        raise EventSourceError(
+            "events are prepared into a directory of their own, but "
+            f"{folder.location} holds {foreign[0]!r}; name a new one"
+        )
+
+
+def _plan(source: str, earlier: Manifest | None, shards: int | None) -> Plan:
+    """Divide a source into parts."""
+    name = format_location(source)
+    if earlier is not None and earlier.plan.source != name:
+        earlier = None
+    if is_database(source):
+        # Ranges begin where those of an earlier preparation ended.
+        done = () if earlier is None else earlier.plan.parts
+        begin, last = (done[-1].last if done else 0), find_last_event(source)
+        starts = range(begin, last, RANGE_EVENTS)
+        new = (Part(after=after, last=min(after + RANGE_EVENTS, last)) for after in starts)
+        parts, events = (*done, *new), last
+        erasures = read_erasures(source).identify()
+    else:
+        found = list(_list_parts(source))
+        parts, erasures = tuple(part for part, _ in found), ""
+        events = sum(size for _, size in found) // _EVENT_BYTES
+    if shards is None:
+        guess = min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
+        shards = guess if earlier is None else earlier.plan.shards
+    return Plan(source=name, shards=shards, erasures=erasures, parts=parts)
+
+
+def _list_parts(source: str) -> Iterator[tuple[Part, int]]:
+    """Yield the files of a source, and their sizes in bytes."""
+    if not is_url(source):
+        for file in list_files(source):
+            state = file.stat()
+            stamp = f"{state.st_size} {state.st_mtime_ns}"
+            yield Part(name=str(file.absolute()), stamp=stamp), state.st_size
+        return
+    files, path = open_location(source)
+    files.invalidate_cache()
+    if has_magic(path):
+        found = files.glob(path, detail=True)
+    elif files.isdir(path):
+        found = {entry["name"]: entry for entry in files.ls(path, detail=True)}
+    else:
+        found = {path: files.info(path)} if files.isfile(path) else {}
+    kept = {
+        name: entry
+        for name, entry in found.items()
+        if entry["type"] == "file" and Path(name).suffix in SUFFIXES
+    }
+    if not kept:
+        raise EventSourceError(
+            f"a source is a file, a directory or a glob of files ending in {', '.join(SUFFIXES)}, "
+            f"but at {source} is none; check the URL"
+        )
+    for name, entry in sorted(kept.items()):
+        changed = entry.get("ETag") or entry.get("LastModified") or entry.get("mtime")
+        stamp = f"{entry['size']} {changed or ''}"
+        yield Part(name=files.unstrip_protocol(name), stamp=stamp), int(entry["size"])
+
+
+def _run(
+    plan: Plan,
+    source: str,
+    folder: Folder,
+    engine: Engine,
+    earlier: Manifest | None,
+    on_task: Callable[[str, int], None],
+) -> Manifest:
+    """Read the parts that were not read earlier, and write the shards and the manifest."""
+    target = Folder(f"{folder.location.rstrip('/')}/{plan.generation}")
+    first_new = 0 if earlier is None else len(earlier.plan.parts)
+    done = {f"parts/{name}" for name in target.names("parts")}
+    address = source if is_database(source) else None
+    partitions = [
+        PartitionTask(address, part, number, plan.shards, target)
+        for number, part in enumerate(plan.parts)
+        if number >= first_new and name_vocabulary(number) not in done
+    ]
+    for _ in engine.run(partition, partitions):
+        on_task("partition", len(partitions))
+    vocabulary = _merge_vocabulary(target, folder, earlier)
+    if vocabulary.is_empty():
+        raise EventSourceError(
+            f"a source holds events, but {plan.source} has none; check the location"
+        )
+    target.write(VOCABULARY, encode_table(vocabulary))
+    builds = [
+        BuildTask(
+            number=number,
+            target=target,
+            name=plan.generation,
+            earlier=None if earlier is None else (folder, earlier.shards[number].name),
+        )
+        for number in range(plan.shards)
+    ]
+    built: list[BuiltShard] = []
+    for shard in engine.run(build_shard, builds):
+        built.append(shard)
+        on_task("sort", len(builds))
+    manifest = _write_manifest(plan, folder, vocabulary, built)
+    for name in ("pieces", "parts"):
+        target.remove(name)
+    return manifest
+
+
+def _merge_vocabulary(target: Folder, folder: Folder, earlier: Manifest | None) -> pl.DataFrame:
+    vocabularies = [decode_table(target.read(f"parts/{name}")) for name in target.names("parts")]
+    if earlier is not None:
+        vocabularies.append(decode_table(folder.read(earlier.vocabulary)))
+    return merge_vocabularies(vocabularies)
+
+
+def _write_manifest(
+    plan: Plan,
+    folder: Folder,
+    vocabulary: pl.DataFrame,
+    built: list[BuiltShard],
+) -> Manifest:
+    built.sort(key=lambda shard: shard.entry.name)
+    counts = dict(vocabulary.group_by("kind").len().iter_rows())
+    manifest = Manifest(
+        plan=plan,
+        events=sum(shard.entry.events for shard in built),
+        users=sum(shard.entry.users for shard in built),
+        items=counts["item_id"],
+        actions=counts["action"],
+        vocabulary=f"{plan.generation}/{VOCABULARY}",
+        first_at=min(shard.first_at for shard in built if shard.first_at is not None),
+        last_at=max(shard.last_at for shard in built if shard.last_at is not None),
+        shards=tuple(shard.entry for shard in built),
+    )
+    folder.write(MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+    return manifest
+
+
+def _remove_others(folder: Folder, kept: str) -> None:
+    """Remove the folders of other generations."""
+    for name in folder.folders():
+        if name != kept and _GENERATION.fullmatch(name):
+            folder.remove(name)
