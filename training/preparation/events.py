@@ -1,7 +1,9 @@
 """Prepared events, as training and recommending read them: columns mapped into memory."""
 
 import hashlib
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,13 +82,13 @@ class PreparedEvents:
         return self.vocabulary.filter(pl.col("kind") == kind)["text"]
 
     def open_shard(self, number: int) -> Shard:
-        """Open one shard."""
-        return Shard.open(self._local, self.manifest.shards[number].name)
+        """Open one shard; one at a URL is read into memory."""
+        return Shard.open(self.folder, self.manifest.shards[number].name)
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """All shards, mapped into memory."""
-        return tuple(self.open_shard(number) for number in range(len(self.manifest.shards)))
+        """All shards, mapped into memory; from a copy on this machine if they are at a URL."""
+        return tuple(Shard.open(self._local, entry.name) for entry in self.manifest.shards)
 
     def read_sample(self, most: int) -> pl.DataFrame:
         """Read all events of the users of the first shards, in `EVENT_SCHEMA` and source order.
@@ -126,7 +128,7 @@ class PreparedEvents:
             now: epoch microseconds.
             erasures: users to leave out.
         """
-        masks = [_find_not_erased(shard, erasures) for shard in self.shards]
+        masks = [find_not_erased(shard, erasures) for shard in self.shards]
         left_out = _leave_out_implausible(self.shards, masks, now)
         excess = _leave_out_excess(self.shards, masks)
         return PlausibleEvents(self, tuple(masks), left_out, excess)
@@ -136,14 +138,12 @@ class PreparedEvents:
         """The shards on this machine: copies of those at a URL, while this object lives."""
         if self.folder.path("") is not None:
             return self.folder
-        copy = Folder(self._scratch.name)
+        scratch = tempfile.mkdtemp(prefix="kairos-")
+        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        copy = Folder(scratch)
         for entry in self.manifest.shards:
             copy.write(entry.name, self.folder.read(entry.name))
         return copy
-
-    @cached_property
-    def _scratch(self) -> "tempfile.TemporaryDirectory[str]":
-        return tempfile.TemporaryDirectory(prefix="kairos-", ignore_cleanup_errors=True)
 
 
 @final
@@ -286,7 +286,8 @@ def _keep_first(shard: Shard, mask: Mask) -> Mask:
     return mask
 
 
-def _find_not_erased(shard: Shard, erasures: Erasures | None) -> Mask:
+def find_not_erased(shard: Shard, erasures: Erasures | None) -> Mask:
+    """Find the events of a shard that are of no erased user."""
     kept = np.ones(len(shard), dtype=np.bool_)
     if erasures is None or not erasures.until:
         return kept
@@ -359,16 +360,12 @@ def _find_busy_days(shard: Shard, mask: Mask) -> NDArray[np.int64]:
 
 
 def list_history(
-    shard: Shard, user: int, item_ids: Sequence[str], actions: Sequence[str]
+    shard: Shard, user: int, item_ids: Sequence[str], actions: Sequence[str], kept: Mask
 ) -> list[Event]:
-    """List the events of one user of a shard, oldest first."""
+    """List those events of one user of a shard that are kept, oldest first."""
     span = slice(shard.offsets[user], shard.offsets[user + 1])
+    columns = (column[span][kept[span]] for column in (shard.items, shard.times, shard.actions))
     return [
         Event(item_ids[item], at, actions[action])
-        for item, at, action in zip(
-            shard.items[span].tolist(),
-            shard.times[span].tolist(),
-            shard.actions[span].tolist(),
-            strict=True,
-        )
+        for item, at, action in zip(*(column.tolist() for column in columns), strict=True)
     ]

@@ -1,6 +1,7 @@
 """A folder of files, on this machine or at any URL that fsspec opens."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from training.data.sources import is_url
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
+
+
+_PARTIAL = re.compile(r"\..+\.[0-9a-f]{32}")
 
 
 @final
@@ -103,6 +107,14 @@ class Folder:
         place = f"{root}/{name}"
         if files.exists(place):
             files.rm(place, recursive=True)
+
+    def remove_partial(self) -> None:
+        """Remove what a process that was killed had begun to write directly in this folder."""
+        path = self.path("")
+        if path is not None and path.is_dir():
+            for file in path.iterdir():
+                if _PARTIAL.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
 
     def _open(self) -> tuple["AbstractFileSystem", str]:
         return open_location(self.location)

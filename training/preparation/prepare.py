@@ -85,6 +85,7 @@ def prepare(
         earlier = None
     manifest = _run(plan, source, folder, engine, earlier, on_task)
     _remove_others(folder, plan.generation)
+    folder.remove_partial()
     return manifest
 
 
@@ -195,6 +196,7 @@ def _run(
     manifest = _write_manifest(plan, folder, vocabulary, built)
     for name in ("pieces", "parts"):
         target.remove(name)
+    target.remove_partial()
     return manifest
 
 

@@ -1,0 +1,33 @@
+"""Tasks that record which node began them."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RecordedTask:
+    """A task whose beginnings are recorded in a directory; it never ends on the lost node."""
+
+    number: int
+    directory: Path
+    lost_node: str
+
+
+def run_recorded(task: RecordedTask) -> int:
+    """Record the task and its node; wait until another has begun on the lost node."""
+    import ray  # noqa: PLC0415 - slow to import
+
+    node = ray.get_runtime_context().get_node_id()
+    (task.directory / f"{task.number} {node}").touch()
+    deadline = time.monotonic() + 60
+    while node == task.lost_node or not has_begun_on(task.lost_node, task.directory):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no node was lost within a minute, of tasks in {task.directory}")
+        time.sleep(0.01)
+    return task.number
+
+
+def has_begun_on(node: str, directory: Path) -> bool:
+    """Return whether a task has begun on a node."""
+    return any(file.name.endswith(node) for file in directory.iterdir())

@@ -1,0 +1,150 @@
+"""Preparations: what is written, resumed, continued and refused."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from model.errors import EventSourceError
+from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
+from training.engines import open_engine
+from training.preparation import prepare as preparing
+from training.preparation.events import PreparedEvents
+from training.preparation.manifest import MANIFEST
+from training.preparation.prepare import prepare
+from training.preparation.stages import PartitionTask, assign_shards, partition
+
+
+def digests(directory: Path) -> list[str]:
+    shards = PreparedEvents.open(str(directory)).manifest.shards
+    return [shard.sha256 for shard in shards]
+
+
+def test_events_of_a_user_are_in_one_shard_in_order(tmp_path: Path) -> None:
+    events = odd_world()
+    prepared = prepare_into(write_parts(events, tmp_path / "source"), tmp_path / "prepared")
+    item_ids, actions = (prepared.list_texts(kind) for kind in ("item_id", "action"))
+    rows = []
+    for shard in prepared.shards:
+        users = pl.Series(shard.list_users()).gather(shard.number_users())
+        columns = (item_ids.gather(shard.items), actions.gather(shard.actions))
+        rows += zip(users, shard.times.tolist(), *columns, strict=True)
+    ordered = events.select("user_id", pl.col("timestamp").to_physical(), "item_id", "action")
+    of_users = sorted(ordered.rows())
+    assert sorted(rows) == of_users
+    by_user = {user: [row for row in rows if row[0] == user] for user, *_ in of_users}
+    assert [row for user in sorted(by_user) for row in by_user[user]] == of_users
+    assert len(prepared.shards) == 5
+
+
+def test_items_are_counted(tmp_path: Path) -> None:
+    events = odd_world()
+    prepared = prepare_into(write_parts(events, tmp_path / "source"), tmp_path / "prepared")
+    counted = prepared.vocabulary.filter(pl.col("kind") == "item_id").select("text", "events")
+    expected = events.group_by("item_id", maintain_order=True).len()
+    assert counted.rows() == expected.rows()
+
+
+def test_shards_have_users_in_like_numbers() -> None:
+    for shards in (16, 50):
+        numbers = assign_shards((f"{number}" for number in range(50_000)), shards)
+        counts = np.bincount(numbers, minlength=shards)
+        assert counts.max() < 1.2 * counts.mean()
+    assert assign_shards(["customer-42", "é"], 64) == [21, 62]
+
+
+def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    source = write_parts(odd_world(), tmp_path / "source", parts=4)
+    prepare_into(source, tmp_path / "one")
+    with open_engine("local", workers=2) as engine:
+        prepare(str(source), str(tmp_path / "two"), engine, shards=5)
+    assert digests(tmp_path / "two") == digests(tmp_path / "one")
+
+
+def test_an_interrupted_preparation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_parts(odd_world(), tmp_path / "source", parts=4)
+    prepare_into(source, tmp_path / "whole")
+    run: list[int] = []
+
+    def stop_at_third(task: PartitionTask) -> int:
+        run.append(task.number)
+        if len(run) == 3:
+            raise KeyboardInterrupt
+        return partition(task)
+
+    monkeypatch.setattr(preparing, "partition", stop_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        prepare_into(source, tmp_path / "prepared")
+    with pytest.raises(EventSourceError, match="run kairos prepare"):
+        PreparedEvents.open(str(tmp_path / "prepared"))
+    prepare_into(source, tmp_path / "prepared")
+    assert run == [0, 1, 2, 2, 3]
+    assert digests(tmp_path / "prepared") == digests(tmp_path / "whole")
+
+
+def test_files_that_follow_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = odd_world()
+    source = write_parts(events[:3_000], tmp_path / "source")
+    prepare_into(source, tmp_path / "grown")
+    events[3_000:].write_parquet(source / "part-later.parquet")
+    run: list[int] = []
+
+    def record(task: PartitionTask) -> int:
+        run.append(task.number)
+        return partition(task)
+
+    monkeypatch.setattr(preparing, "partition", record)
+    grown = prepare_into(source, tmp_path / "grown")
+    assert run == [3]
+    prepare_into(source, tmp_path / "anew")
+    assert digests(tmp_path / "grown") == digests(tmp_path / "anew")
+    assert grown.manifest.events == len(events)
+    names = {path.name for path in (tmp_path / "grown").iterdir()}
+    assert names == {MANIFEST, grown.manifest.plan.generation}
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    events = odd_world()
+    source = write_parts(events, tmp_path / "source")
+    prepare_into(source, tmp_path / "prepared")
+    events[:100].write_parquet(source / "part-000.parquet")
+    changed = prepare_into(source, tmp_path / "prepared")
+    prepare_into(source, tmp_path / "anew")
+    assert digests(tmp_path / "prepared") == digests(tmp_path / "anew")
+    assert changed.manifest.events < len(events)
+
+
+def test_a_directory_of_other_files_is_refused(tmp_path: Path) -> None:
+    source = write_parts(odd_world(), tmp_path / "source")
+    with pytest.raises(EventSourceError, match=r"holds 'part-000\.parquet'; name a new one"):
+        prepare_into(source, source)
+    (tmp_path / "other" / "photos").mkdir(parents=True)
+    with pytest.raises(EventSourceError, match="holds 'photos'; name a new one"):
+        prepare_into(source, tmp_path / "other")
+
+
+def test_an_invalid_event_is_named_by_file_and_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.data.sources.CHUNK_ROWS", 50)
+    file = tmp_path / "events.parquet"
+    events = pl.DataFrame({"user_id": ["u"] * 99, "item_id": ["i"] * 99, "timestamp": [10**9] * 99})
+    events.with_columns(
+        timestamp=pl.when(pl.int_range(99) == 70).then(None).otherwise("timestamp")
+    ).write_parquet(file)
+    with pytest.raises(EventSourceError, match=r"events\.parquet, row 71, column 'timestamp'"):
+        prepare_into(file, tmp_path / "prepared")
+    assert not (tmp_path / "prepared" / MANIFEST).exists()
+
+
+def test_a_file_of_each_kind_is_read(tmp_path: Path) -> None:
+    events = odd_world(300, 9).with_columns(pl.col("timestamp").dt.strftime("%+"))
+    events.write_csv(tmp_path / "events.csv")
+    events.write_ndjson(tmp_path / "events.jsonl")
+    events.write_parquet(tmp_path / "events.parquet")
+    for suffix in ("csv", "jsonl", "parquet"):
+        prepare_into(tmp_path / f"events.{suffix}", tmp_path / suffix)
+    assert digests(tmp_path / "csv") == digests(tmp_path / "jsonl") == digests(tmp_path / "parquet")

@@ -1,0 +1,239 @@
+"""Recommendations for every user of prepared events, one file per shard.
+
+Each user's answer is that of `Predictor.recommend`, by itself: in a batch, sums would be added in
+another order, and their last bits would differ from the service's answers.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol, final
+
+import numpy as np
+import polars as pl
+import torch
+from pydantic import ValidationError
+
+from model.config import Config
+from model.errors import EventSourceError
+from model.history import Query
+from model.inference.answers import Constraints, Recommendation
+from model.inference.predictor import Predictor
+from training.data.columns import EVENT_SCHEMA
+from training.data.erasures import Erasures
+from training.engines import Engine
+from training.preparation.events import PreparedEvents, find_not_erased, list_history
+from training.preparation.folder import Folder
+
+ANSWERS = pl.Schema(
+    {
+        "user_id": pl.String(),
+        "item_ids": pl.List(pl.String()),
+        "scores": pl.List(pl.Float32()),
+        "reasons": pl.List(pl.String()),
+        "model_version": pl.String(),
+        "query_time": EVENT_SCHEMA["timestamp"],
+    }
+)
+"""One row per user; its lists are of equal length, the best item first."""
+
+MANIFEST = "manifest.json"
+_STARTED = "started.json"
+_IDENTITY = "kairos"
+
+
+class OpenModel(Protocol):
+    """Opens the model in the process that calls it; a value that can be pickled and hashed."""
+
+    def __call__(self) -> Predictor:
+        """Open the model."""
+        ...
+
+    def __hash__(self) -> int:
+        """Return equal hashes for equal models."""
+        ...
+
+
+@final
+class Request(Config):
+    """What is asked for every user.
+
+    Attributes:
+        model_version: of the bundle.
+        query_time: epoch microseconds.
+        n: items per user.
+        erasures: identifies the erased users that are left out; empty without any.
+    """
+
+    model_version: str
+    query_time: int
+    n: int = 10
+    exclude_seen: bool = True
+    erasures: str = ""
+
+
+@final
+class RecommendationManifest(Config):
+    """The contents of a directory of recommendations; written last, so one with it is complete."""
+
+    request: Request
+    users: int
+    files: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True)
+class ShardTask:
+    """Recommend to the users of one shard."""
+
+    open_model: OpenModel
+    request: Request
+    events: PreparedEvents
+    shard: int
+    erasures: Erasures | None
+    output: Folder
+    name: str
+    identity: str
+
+
+def recommend_everyone(
+    open_model: OpenModel,
+    request: Request,
+    events: PreparedEvents,
+    output: Folder,
+    engine: Engine,
+    *,
+    erasures: Erasures | None = None,
+    on_task: Callable[[str, int], None] = lambda _, __: None,
+) -> RecommendationManifest:
+    """Recommend to every user, into a directory with a Parquet file per shard.
+
+    A file is complete or not there. Those that an earlier call has written of the same events,
+    model and request are kept.
+
+    Args:
+        on_task: called when a task is done, with the name of its stage and the number of its tasks.
+
+    Raises:
+        EventSourceError: if the events cannot be read, or the files do not hold one row per user.
+    """
+    _forget_others(output, request)
+    tasks = [
+        ShardTask(
+            open_model=open_model,
+            request=request,
+            events=events,
+            shard=number,
+            erasures=erasures,
+            output=output,
+            name=f"{number:05}.parquet",
+            identity=_identify(request, entry.sha256),
+        )
+        for number, entry in enumerate(events.manifest.shards)
+    ]
+    kept = {*output.names()}
+    missing = [
+        task
+        for task in tasks
+        if task.name not in kept or _read_identity(output, task.name) != task.identity
+    ]
+    for _ in engine.run(recommend_shard, missing):
+        on_task("recommend", len(missing))
+    names = tuple(task.name for task in tasks)
+    for name in kept - {*names, _STARTED}:
+        output.remove(name)
+    users = sum(_count_rows(output, name) for name in names)
+    if erasures is None and users != events.manifest.users:
+        raise EventSourceError(
+            f"every user gets one row, but {users:,} rows are of {events.manifest.users:,} users; "
+            f"remove {output.location} and run again"
+        )
+    manifest = RecommendationManifest(request=request, users=users, files=names)
+    output.write(MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+    output.remove(_STARTED)
+    output.remove_partial()
+    return manifest
+
+
+def read_interrupted(output: Folder) -> Request | None:
+    """Read the request of an earlier call that did not end; None if there is none."""
+    if not output.has(_STARTED):
+        return None
+    try:
+        return Request.model_validate_json(output.read(_STARTED))
+    except ValidationError:
+        return None
+
+
+def _forget_others(output: Folder, request: Request) -> None:
+    """Record the request, so that an interrupted one can go on at its query time."""
+    output.remove(MANIFEST)
+    output.write(_STARTED, request.model_dump_json().encode())
+
+
+def _identify(request: Request, shard: str) -> str:
+    return hashlib.sha256(f"{request.model_dump_json()}\n{shard}".encode()).hexdigest()
+
+
+def _read_identity(output: Folder, name: str) -> str | None:
+    path = output.path(name)
+    source = io.BytesIO(output.read(name)) if path is None else path
+    return pl.read_parquet_metadata(source).get(_IDENTITY)
+
+
+def _count_rows(output: Folder, name: str) -> int:
+    path = output.path(name)
+    source = io.BytesIO(output.read(name)) if path is None else path
+    return int(pl.scan_parquet(source, glob=False).select(pl.len()).collect().item())
+
+
+def recommend_shard(task: ShardTask) -> int:
+    """Recommend to the users of one shard, into its file; return their number."""
+    torch.set_num_threads(1)
+    table = build_answers(_open_once(task.open_model), task)
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, metadata={_IDENTITY: task.identity})
+    task.output.write(task.name, buffer.getvalue())
+    return len(table)
+
+
+@cache
+def _open_once(open_model: OpenModel) -> Predictor:
+    return open_model()
+
+
+def build_answers(predictor: Predictor, task: ShardTask) -> pl.DataFrame:
+    """Build the table of a shard, in `ANSWERS`."""
+    request = task.request
+    answers = list(_answer_users(predictor, task))
+    table = pl.DataFrame(
+        {
+            "user_id": [user_id for user_id, _ in answers],
+            "item_ids": [[item.item_id for item in answer.items] for _, answer in answers],
+            "scores": [[item.score for item in answer.items] for _, answer in answers],
+            "reasons": [[item.reason for item in answer.items] for _, answer in answers],
+        },
+        schema={name: ANSWERS[name] for name in ("user_id", "item_ids", "scores", "reasons")},
+    )
+    return table.with_columns(
+        pl.lit(request.model_version).alias("model_version"),
+        pl.lit(request.query_time).cast(ANSWERS["query_time"]).alias("query_time"),
+    )
+
+
+def _answer_users(predictor: Predictor, task: ShardTask) -> Iterator[tuple[str, Recommendation]]:
+    request = task.request
+    constraints = Constraints(n=request.n, exclude_seen=request.exclude_seen)
+    shard = task.events.open_shard(task.shard)
+    item_ids = task.events.list_texts("item_id").to_list()
+    actions = task.events.list_texts("action").to_list()
+    remains = find_not_erased(shard, task.erasures)
+    has_events = np.logical_or.reduceat(remains, shard.offsets[:-1]) if shard.users else remains
+    for user, user_id in enumerate(shard.list_users()):
+        if not has_events[user]:
+            continue
+        history = list_history(shard, user, item_ids, actions, remains)
+        query = Query.as_of(history, request.query_time, user_id=user_id)
+        yield user_id, predictor.recommend(query, constraints)
