@@ -7,6 +7,7 @@ next one of the same source goes on with the parts that it had done.
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from glob import has_magic
 from pathlib import Path
 
@@ -43,8 +44,8 @@ SHARD_EVENTS = 1_000_000
 RANGE_EVENTS = 500_000
 """Keys of a database that one task reads."""
 
-_EVENT_BYTES = 10
-"""Bytes of a compressed event in a file, to guess how many there are."""
+_EVENT_BYTES = 5
+"""Bytes of a compressed event in a file."""
 
 _MOST_SHARDS = 4_096
 
@@ -115,11 +116,20 @@ def _plan(source: str, earlier: Manifest | None, shards: int | None) -> Plan:
     else:
         found = list(_list_parts(source))
         parts, erasures = tuple(part for part, _ in found), ""
-        events = sum(size for _, size in found) // _EVENT_BYTES
+        events = sum(_guess_events(*each) for each in found) if shards is None else 0
     if shards is None:
         guess = min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
         shards = guess if earlier is None else earlier.plan.shards
     return Plan(source=name, shards=shards, erasures=erasures, parts=parts)
+
+
+def _guess_events(part: Part, size: int) -> int:
+    """Read the number of events where a file says it, or else guess it by its bytes."""
+    if part.name.endswith(".parquet") and not is_url(part.name):
+        rows = pl.scan_parquet(part.name, glob=False, hive_partitioning=False).select(pl.len())
+        with suppress(pl.exceptions.PolarsError):  # reading it will explain what is wrong
+            return int(rows.collect().item())
+    return size // _EVENT_BYTES
 
 
 def _list_parts(source: str) -> Iterator[tuple[Part, int]]:

@@ -1,0 +1,119 @@
+"""Seconds, memory and bytes of `kairos prepare` by the number of events.
+
+    python -m benchmarks.scale.prepare --sizes 1_000_000 10_000_000 100_000_000 --folder var/scale
+
+Draws synthetic events of each size (`benchmarks.scale.synthetic_events`), prepares them by the
+local engine in a process of its own, and deletes them. Memory is the largest resident set of that
+process, which is all there is, read from the operating system when it ends. With --limit-gb its
+data (heap and anonymous mappings, RLIMIT_DATA) is limited too: an allocation beyond it fails.
+Writes benchmarks/scale/results/prepare.json, with the exponents of the costs between sizes.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from benchmarks.scale.synthetic_events import DEMO, describe, fit, write_events
+
+RESULTS = Path(__file__).parent / "results" / "prepare.json"
+_COMPARED = 1_000_000
+"""Most events that are compared with the demo."""
+
+
+def main() -> None:
+    """Measure every size, and record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", required=True)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--limit-gb", type=float, default=6.0)
+    parser.add_argument("--folder", type=Path, required=True)
+    chosen = parser.parse_args()
+    demo = pl.read_parquet(DEMO)
+    record: dict[str, object] = {
+        "command": f"python -m benchmarks.scale.prepare {' '.join(sys.argv[1:])}",
+        "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "polars": pl.__version__,
+        "items": chosen.items,
+        "limit_gb": chosen.limit_gb,
+        "limit": "RLIMIT_DATA of the process that prepares",
+        "demo": describe(demo),
+    }
+    rows: list[dict[str, float]] = []
+    for events in chosen.sizes:
+        source, target = chosen.folder / "events", chosen.folder / "prepared"
+        shutil.rmtree(chosen.folder, ignore_errors=True)
+        began = time.perf_counter()
+        written, users = write_events(source, fit(demo), events=events, items=chosen.items)
+        drawn = time.perf_counter() - began
+        if events <= _COMPARED:
+            whole = pl.read_parquet(source / "**" / "*.parquet", hive_partitioning=False)
+            record["synthetic"] = describe(whole)
+        row = {"events": written, "users": users, "seconds_to_draw": round(drawn, 1)}
+        row |= _prepare(source, target, chosen.limit_gb)
+        rows.append(row)
+        record |= {"rows": rows, "exponents": _fit_exponents(rows)}
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        print(json.dumps(row))
+        shutil.rmtree(chosen.folder)
+
+
+def _prepare(source: Path, target: Path, limit_gb: float) -> dict[str, float]:
+    """Run the command, and measure it."""
+    limit = int(limit_gb * 1e9)
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))\n"
+        "from cli.main import app; app()"
+    )
+    pattern = str(source / "**" / "*.parquet")
+    command = [sys.executable, "-c", code, "prepare", pattern, str(target)]
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    if status:
+        raise SystemExit(f"kairos prepare ended with status {status}")
+    return {
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_gb": round(usage.ru_maxrss * 1024 / 1e9, 3),
+        "source_gb": round(_sum_bytes(source) / 1e9, 3),
+        "prepared_gb": round(_sum_bytes(target) / 1e9, 3),
+        "shards": len([*target.glob("*/*.safetensors")]),
+    }
+
+
+def _sum_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _fit_exponents(rows: list[dict[str, float]]) -> dict[str, list[float]]:
+    """Fit `cost ~ events ** exponent` between each size and the next."""
+    return {
+        name: [
+            round(
+                math.log(later[name] / earlier[name])
+                / math.log(later["events"] / earlier["events"]),
+                3,
+            )
+            for earlier, later in pairwise(rows)
+        ]
+        for name in ("seconds", "processor_seconds", "peak_gb", "prepared_gb")
+    }
+
+
+if __name__ == "__main__":
+    main()
