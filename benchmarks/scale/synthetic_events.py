@@ -174,7 +174,9 @@ def write_events(
     users_of_block = max(int(BLOCK_EVENTS / fitted.events_per_user), 1)
     written = users = block = 0
     while written < events:
-        drawn = _draw_block(fitted, orders, shares / shares[-1], users, users_of_block, rng)
+        drawn = _draw_block(
+            fitted, orders, shares / shares[-1], block * users_of_block, users_of_block, rng
+        )
         drawn = drawn.head(events - written)
         for month, part in _divide_by_month(drawn):
             folder = output / f"month={month}"

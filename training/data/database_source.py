@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from sqlalchemy import (
@@ -110,8 +111,19 @@ def find_last_event(address: str) -> int:
     Raises:
         EventSourceError: if the database cannot be read.
     """
-    selection = select(func.coalesce(func.max(EVENTS.c.id), 0))
+    selection: Select[Any] = select(func.coalesce(func.max(EVENTS.c.id), 0))
     ((_, frame),) = _stream_chunks(address, selection, pl.Schema({"id": pl.Int64()}))
+    return int(frame.item())
+
+
+def count_events(address: str, last: int) -> int:
+    """Count the events with keys up to and including one, those of erased users included.
+
+    Raises:
+        EventSourceError: if the database cannot be read.
+    """
+    selection: Select[Any] = select(func.count()).select_from(EVENTS).where(EVENTS.c.id <= last)
+    ((_, frame),) = _stream_chunks(address, selection, pl.Schema({"events": pl.Int64()}))
     return int(frame.item())
 
 

@@ -37,11 +37,13 @@ class Plan(Config):
     Attributes:
         source: the location, without a password.
         erasures: identifies the erased users that are left out; empty for files.
+        stored: the number of events in the database; 0 for files.
     """
 
     source: str
     shards: int = Field(ge=1)
     erasures: str = ""
+    stored: int = 0
     parts: tuple[Part, ...]
 
     @property
@@ -52,8 +54,9 @@ class Plan(Config):
     def continues(self, earlier: "Plan") -> bool:
         """Return whether this plan reads all that an earlier one has read, and then more."""
         known = len(earlier.parts)
+        others = {"parts": (), "stored": 0}
         return (
-            self.model_copy(update={"parts": ()}) == earlier.model_copy(update={"parts": ()})
+            self.model_copy(update=others) == earlier.model_copy(update=others)
             and self.parts[:known] == earlier.parts
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from model.errors import EventSourceError
-from training.data.database_source import find_last_event, read_erasures
+from training.data.database_source import count_events, find_last_event, read_erasures
 from training.data.sources import (
     SUFFIXES,
     format_location,
@@ -79,11 +79,9 @@ def prepare(
     earlier = Manifest.read(folder)
     if earlier is None:
         _require_own(folder)
-    plan = _plan(source, earlier, shards)
+    plan, earlier = _plan(source, earlier, shards)
     if earlier is not None and earlier.plan == plan:
         return earlier
-    if earlier is not None and not plan.continues(earlier.plan):
-        earlier = None
     manifest = _run(plan, source, folder, engine, earlier, on_task)
     _remove_others(folder, plan.generation)
     folder.remove_partial()
@@ -100,27 +98,40 @@ def _require_own(folder: Folder) -> None:
         )
 
 
-def _plan(source: str, earlier: Manifest | None, shards: int | None) -> Plan:
-    """Divide a source into parts."""
+def _plan(
+    source: str, earlier: Manifest | None, shards: int | None
+) -> tuple[Plan, Manifest | None]:
+    """Divide a source into parts; also return the earlier preparation if the plan continues it."""
     name = format_location(source)
     if earlier is not None and earlier.plan.source != name:
         earlier = None
+    usual = None if earlier is None else earlier.plan.shards
     if is_database(source):
-        # Ranges begin where those of an earlier preparation ended.
+        # Ranges begin where those of an earlier preparation ended, unless some of its events were
+        # erased since, or others became visible late: keys are not given in the order of commits.
+        if earlier is not None and not _holds_all(earlier, source):
+            earlier = None
         done = () if earlier is None else earlier.plan.parts
         begin, last = (done[-1].last if done else 0), find_last_event(source)
         starts = range(begin, last, RANGE_EVENTS)
         new = (Part(after=after, last=min(after + RANGE_EVENTS, last)) for after in starts)
-        parts, events = (*done, *new), last
+        parts = (*done, *new)
+        events = stored = count_events(source, last)
         erasures = read_erasures(source).identify()
     else:
         found = list(_list_parts(source))
-        parts, erasures = tuple(part for part, _ in found), ""
+        parts, erasures, stored = tuple(part for part, _ in found), "", 0
         events = sum(_guess_events(*each) for each in found) if shards is None else 0
     if shards is None:
-        guess = min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
-        shards = guess if earlier is None else earlier.plan.shards
-    return Plan(source=name, shards=shards, erasures=erasures, parts=parts)
+        shards = usual or min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
+    plan = Plan(source=name, shards=shards, erasures=erasures, stored=stored, parts=parts)
+    return plan, earlier if earlier is not None and plan.continues(earlier.plan) else None
+
+
+def _holds_all(earlier: Manifest, address: str) -> bool:
+    """Return whether a preparation holds all events of a database up to the last that it read."""
+    last = earlier.plan.parts[-1].last if earlier.plan.parts else 0
+    return count_events(address, last) == earlier.events
 
 
 def _guess_events(part: Part, size: int) -> int:
