@@ -78,7 +78,7 @@ def test_later_events_of_a_database_are_added(
     read: list[int] = []
     partition = preparing.partition
     monkeypatch.setattr(
-        preparing, "partition", lambda task: read.append(task.part.after) or partition(task)
+        preparing, "partition", lambda task: read.append(task.parts[0][1].after) or partition(task)
     )
     grown = prepare_from(migrated_database_url, tmp_path / "grown")
     assert min(read) == 2_999

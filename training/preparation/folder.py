@@ -50,8 +50,12 @@ class Folder:
         content: bytes = files.cat_file(f"{root}/{name}")
         return content
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write or replace a file."""
+    def write(self, name: str, content: bytes, *, lasting: bool = True) -> None:
+        """Write or replace a file.
+
+        Args:
+            lasting: wait until the disk has it.
+        """
         path = self.path(name)
         if path is None:
             files, root = self._open()
@@ -64,7 +68,8 @@ class Folder:
             with partial.open("wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if lasting:
+                    os.fsync(file.fileno())
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)

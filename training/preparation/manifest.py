@@ -15,16 +15,18 @@ MANIFEST = "manifest.json"
 
 @final
 class Part(Config):
-    """A part of a source, which one task reads: a file, or a range of keys of a database.
+    """A part of a source: a file, or a range of keys of a database.
 
     Attributes:
         name: path or URL of the file; empty for a range.
+        size: bytes of the file.
         stamp: what tells the file from another of its name; empty for a range.
         after: the key before the range.
         last: the last key of the range.
     """
 
     name: str = ""
+    size: int = 0
     stamp: str = ""
     after: int = 0
     last: int = 0

@@ -44,6 +44,9 @@ SHARD_EVENTS = 1_000_000
 RANGE_EVENTS = 500_000
 """Keys of a database that one task reads."""
 
+GROUP_BYTES = 16_000_000
+"""Bytes of the files that one task reads together."""
+
 _EVENT_BYTES = 5
 """Bytes of a compressed event in a file."""
 
@@ -119,9 +122,8 @@ def _plan(
         events = stored = count_events(source, last)
         erasures = read_erasures(source).identify()
     else:
-        found = list(_list_parts(source))
-        parts, erasures, stored = tuple(part for part, _ in found), "", 0
-        events = sum(_guess_events(*each) for each in found) if shards is None else 0
+        parts, erasures, stored = tuple(_list_parts(source)), "", 0
+        events = sum(map(_guess_events, parts)) if shards is None else 0
     if shards is None:
         shards = usual or min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
     plan = Plan(source=name, shards=shards, erasures=erasures, stored=stored, parts=parts)
@@ -134,22 +136,22 @@ def _holds_all(earlier: Manifest, address: str) -> bool:
     return count_events(address, last) == earlier.events
 
 
-def _guess_events(part: Part, size: int) -> int:
+def _guess_events(part: Part) -> int:
     """Read the number of events where a file says it, or else guess it by its bytes."""
     if part.name.endswith(".parquet") and not is_url(part.name):
         rows = pl.scan_parquet(part.name, glob=False, hive_partitioning=False).select(pl.len())
         with suppress(pl.exceptions.PolarsError):  # reading it will explain what is wrong
             return int(rows.collect().item())
-    return size // _EVENT_BYTES
+    return part.size // _EVENT_BYTES
 
 
-def _list_parts(source: str) -> Iterator[tuple[Part, int]]:
-    """Yield the files of a source, and their sizes in bytes."""
+def _list_parts(source: str) -> Iterator[Part]:
+    """Yield the files of a source."""
     if not is_url(source):
         for file in list_files(source):
             state = file.stat()
-            stamp = f"{state.st_size} {state.st_mtime_ns}"
-            yield Part(name=str(file.absolute()), stamp=stamp), state.st_size
+            stamp = f"{state.st_mtime_ns}"
+            yield Part(name=str(file.absolute()), size=state.st_size, stamp=stamp)
         return
     files, path = open_location(source)
     files.invalidate_cache()
@@ -170,9 +172,9 @@ def _list_parts(source: str) -> Iterator[tuple[Part, int]]:
             f"but at {source} is none; check the URL"
         )
     for name, entry in sorted(kept.items()):
-        changed = entry.get("ETag") or entry.get("LastModified") or entry.get("mtime")
-        stamp = f"{entry['size']} {changed or ''}"
-        yield Part(name=files.unstrip_protocol(name), stamp=stamp), int(entry["size"])
+        changed = entry.get("ETag") or entry.get("LastModified") or entry.get("mtime") or ""
+        address = files.unstrip_protocol(name)
+        yield Part(name=address, size=int(entry["size"]), stamp=str(changed))
 
 
 def _run(
@@ -188,10 +190,12 @@ def _run(
     first_new = 0 if earlier is None else len(earlier.plan.parts)
     done = {f"parts/{name}" for name in target.names("parts")}
     address = source if is_database(source) else None
+    new = [*enumerate(plan.parts)][first_new:]
     partitions = [
-        PartitionTask(address, part, number, plan.shards, target)
-        for number, part in enumerate(plan.parts)
-        if number >= first_new and name_vocabulary(number) not in done
+        task
+        for parts in _group(new)
+        if name_vocabulary((task := PartitionTask(address, parts, plan.shards, target)).number)
+        not in done
     ]
     for _ in engine.run(partition, partitions):
         on_task("partition", len(partitions))
@@ -219,6 +223,20 @@ def _run(
         target.remove(name)
     target.remove_partial()
     return manifest
+
+
+def _group(parts: list[tuple[int, Part]]) -> Iterator[tuple[tuple[int, Part], ...]]:
+    """Group small files that follow each other: every task writes a file per shard."""
+    group: list[tuple[int, Part]] = []
+    size = 0
+    for number, part in parts:
+        if group and (size + part.size > GROUP_BYTES or not part.name):
+            yield tuple(group)
+            group, size = [], 0
+        group.append((number, part))
+        size += part.size
+    if group:
+        yield tuple(group)
 
 
 def _merge_vocabulary(target: Folder, folder: Folder, earlier: Manifest | None) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """The two stages of a preparation, each a function of one task.
 
-`partition` divides one part of the source into pieces, one per shard; `build_shard` sorts the
+`partition` divides some parts of the source into pieces, one per shard; `build_shard` sorts the
 pieces of one shard. A task that runs again writes the same files.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from training.data.database_source import stream_event_range
-from training.data.sources import stream_file_events
+from training.data.sources import CHUNK_ROWS, stream_file_events
 from training.preparation.folder import Folder, fetch
 from training.preparation.manifest import Part, ShardEntry
 from training.preparation.shard import Shard
@@ -43,19 +43,23 @@ _COMPACT = pl.Schema(
 @final
 @dataclass(frozen=True)
 class PartitionTask:
-    """Divide one part of the source.
+    """Divide some parts of the source.
 
     Attributes:
-        address: of the database; None where the part is a file.
-        number: of the part.
+        address: of the database; None where the parts are files.
+        parts: with their numbers in the plan, ascending.
         target: the folder of the generation.
     """
 
     address: str | None
-    part: Part
-    number: int
+    parts: tuple[tuple[int, Part], ...]
     shards: int
     target: Folder
+
+    @property
+    def number(self) -> int:
+        """The number of the first part, which names what the task writes."""
+        return self.parts[0][0]
 
 
 @final
@@ -92,41 +96,54 @@ def assign_shards(user_ids: Iterable[str], shards: int) -> list[int]:
 
 
 def name_vocabulary(number: int) -> str:
-    """Return the name of the vocabulary of a part; it is written last, after its pieces."""
+    """Return the name of the vocabulary of a task; it is written last, after the pieces."""
     return f"parts/{number:06}.parquet"
 
 
 def partition(task: PartitionTask) -> int:
-    """Divide one part of the source into pieces, one per shard; return the number of its events.
+    """Divide some parts of the source into pieces; return the number of their events.
 
     Raises:
         EventSourceError: if an event is invalid; the message names the file, row and column.
     """
     vocabulary = _VOCABULARY.to_frame()
     events = 0
-    for chunk, frame in enumerate(_stream_part(task)):
+    for chunk, frame in enumerate(_join_chunks(_stream_parts(task))):
         events += len(frame)
         vocabulary = merge_vocabularies([vocabulary, *_count_texts(frame)])
         for number, piece in _divide(frame, task.shards):
             name = f"pieces/{number:05}/{task.number:06}-{chunk:06}.parquet"
-            task.target.write(name, encode_table(piece))
-    task.target.write(name_vocabulary(task.number), encode_table(vocabulary))
+            task.target.write(name, encode_table(piece), lasting=False)
+    task.target.write(name_vocabulary(task.number), encode_table(vocabulary), lasting=False)
     return events
 
 
-def _stream_part(task: PartitionTask) -> Iterator[pl.DataFrame]:
-    """Yield the events of a part with their positions in the source."""
-    part = task.part
-    if task.address is not None:
-        for events in stream_event_range(task.address, part.after, part.last):
-            yield _select_columns(events)
-        return
-    with fetch(part.name) as file:
-        begin = task.number << _ROWS_OF_FILE
-        for events in stream_file_events(file, part.name):
-            position = pl.int_range(begin, begin + len(events), dtype=pl.Int64).alias("position")
-            yield _select_columns(events.with_columns(position))
-            begin += len(events)
+def _join_chunks(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Join frames until they have as many rows as one that is read at a time."""
+    waiting: list[pl.DataFrame] = []
+    for frame in frames:
+        waiting.append(frame)
+        if sum(map(len, waiting)) >= CHUNK_ROWS:
+            yield pl.concat(waiting)
+            waiting.clear()
+    if waiting:
+        yield pl.concat(waiting)
+
+
+def _stream_parts(task: PartitionTask) -> Iterator[pl.DataFrame]:
+    """Yield the events of the parts with their positions in the source."""
+    for number, part in task.parts:
+        if task.address is not None:
+            for events in stream_event_range(task.address, part.after, part.last):
+                yield _select_columns(events)
+            continue
+        with fetch(part.name) as file:
+            begin = number << _ROWS_OF_FILE
+            for events in stream_file_events(file, part.name):
+                end = begin + len(events)
+                position = pl.int_range(begin, end, dtype=pl.Int64).alias("position")
+                yield _select_columns(events.with_columns(position))
+                begin = end
 
 
 def _select_columns(events: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from model.errors import EventSourceError
 from tests.scale.data.tasks import RecordedTask, has_begun_on, run_recorded
 from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
 from training.engines import open_engine
+from training.preparation import prepare as preparing
 from training.preparation.events import PreparedEvents
 from training.preparation.prepare import prepare
 
@@ -44,8 +45,9 @@ def test_a_task_of_a_lost_node_runs_on_another(
 
 
 def test_shards_are_the_same_though_a_node_is_lost(
-    cluster: Any, second_node: Any, tmp_path: Path
+    cluster: Any, second_node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(preparing, "GROUP_BYTES", 0)  # one file per task
     source = write_parts(odd_world(20_000), tmp_path / "source", parts=40)
     prepare_into(source, tmp_path / "local")
     done: list[str] = []

@@ -16,6 +16,11 @@ from training.preparation.prepare import prepare
 from training.preparation.stages import PartitionTask, assign_shards, partition
 
 
+@pytest.fixture(autouse=True)
+def _one_file_per_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "GROUP_BYTES", 0)
+
+
 def digests(directory: Path) -> list[str]:
     shards = PreparedEvents.open(str(directory)).manifest.shards
     return [shard.sha256 for shard in shards]
@@ -60,6 +65,21 @@ def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
     with open_engine("local", workers=2) as engine:
         prepare(str(source), str(tmp_path / "two"), engine, shards=5)
     assert digests(tmp_path / "two") == digests(tmp_path / "one")
+
+
+def test_small_files_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_parts(odd_world(), tmp_path / "source", parts=9)
+    prepare_into(source, tmp_path / "alone")
+    sizes = [file.stat().st_size for file in sorted(source.iterdir())]
+    monkeypatch.setattr(preparing, "GROUP_BYTES", sum(sizes[:4]))
+    run: list[int] = []
+    monkeypatch.setattr(
+        preparing, "partition", lambda task: run.append(len(task.parts)) or partition(task)
+    )
+    prepare_into(source, tmp_path / "together")
+    assert run[0] == 4
+    assert sum(run) == 9
+    assert digests(tmp_path / "together") == digests(tmp_path / "alone")
 
 
 def test_an_interrupted_preparation_goes_on(
