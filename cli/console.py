@@ -40,6 +40,7 @@ def exit_on_error() -> Iterator[None]:
 
 
 def _print_error(message: str) -> None:
+    console.quiet = False  # an error may be of one process of several
     print_message(f"[bold red]error[/] {escape(message)}")
 
 

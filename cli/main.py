@@ -178,3 +178,7 @@ def _stand_in() -> None:
 
 for _name, _, _summary in COMMANDS:
     app.command(_name, help=_summary, short_help=_summary)(_stand_in)
+
+
+if __name__ == "__main__":  # as torchrun starts it: torchrun -m cli.main train ...
+    app()

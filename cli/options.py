@@ -56,7 +56,9 @@ Engine = Annotated[
 Workers = Annotated[
     int, typer.Option(help="Processes of the local engine; Ray uses all of its CPUs.", min=1)
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Device = Annotated[
+    str, typer.Option(help="auto, cpu, cuda or cuda:N; auto is a GPU where there is one.")
+]
 Store = Annotated[
     str,
     typer.Option(

@@ -27,6 +27,7 @@ from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.device import parse_device
+from training.distributed import ALONE, ProcessGroup, join_group
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
@@ -54,11 +55,15 @@ def train_command(
     the output directory as recipe.toml.
 
     Run the same command again to resume an interrupted run.
+
+    Several processes train one model if torchrun starts the command; docs/operations.md has how.
     """
-    with exit_on_error():
+    with exit_on_error(), join_group() as group:
+        # Of several processes one prints.
+        console.quiet = not group.is_leader
         erasures = load_erasures(erased)
         if recipe is None:
-            config = _recommend_config(events, erasures, output)
+            config = group.run_on_leader(lambda: _recommend_config(events, erasures, output))
         else:
             config = RunConfig.read(recipe)
         if seed is not None:
@@ -70,8 +75,11 @@ def train_command(
             output,
             threads=threads,
             erasures=erasures,
-            device=parse_device(device),
+            device=parse_device(device, local_rank=group.local_rank),
+            group=group,
         )
+        if not group.is_leader:
+            return
         print_report(outcome.report)
         print_message(
             f"best epoch {outcome.best_epoch}, {outcome.seconds:.0f} s; publish the bundle below "
@@ -116,6 +124,7 @@ def run_training(
     threads: int,
     erasures: Erasures | None = None,
     device: torch.device | None = None,
+    group: ProcessGroup = ALONE,
 ) -> Outcome:
     """Read the data and train with a progress bar."""
     torch.set_num_threads(threads)
@@ -141,4 +150,5 @@ def run_training(
             progress=progress,
             device=device,
             keys=load_bundle_keys(),
+            group=group,
         )

@@ -30,6 +30,7 @@ from training.data.dataset import Dataset
 from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
 from training.data.split import Questions, Split, is_before
+from training.distributed import ALONE, ProcessGroup
 from training.evaluation.counting import CountingSettings, tune_counting
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
@@ -82,6 +83,7 @@ class Run:
         replaces_checkpoint: whether the checkpoint of another run is removed instead of refused.
         began: `time.monotonic()` at the beginning.
         keys: sign the bundle.
+        group: the processes that fit together; only the leader measures, writes and reports.
     """
 
     config: RunConfig
@@ -92,6 +94,7 @@ class Run:
     replaces_checkpoint: bool
     began: float
     keys: BundleKeys
+    group: ProcessGroup
 
 
 @dataclass(frozen=True)
@@ -147,19 +150,24 @@ def train(
     progress: Progress,
     device: torch.device | None = None,
     keys: BundleKeys = NO_KEYS,
+    group: ProcessGroup = ALONE,
 ) -> Outcome:
     """Fit on the training events, measure on the test questions, and write a bundle.
 
     Resumes from the checkpoint in `output`, if it is of the same recipe and events.
+
+    Args:
+        group: the processes that fit together. Each calls this with the same arguments, and returns
+            the outcome.
 
     Raises:
         TrainingError: if the recipe does not fit the events, or the checkpoint is of another run.
         DivergedError: if the loss, or a score, is NaN or infinite.
         BundleError: if the result makes no valid bundle.
     """
-    run = begin_run(config, output, progress=progress, device=device, keys=keys)
+    run = begin_run(config, output, progress=progress, device=device, keys=keys, group=group)
     fitted = fit_recommender(run, events, items)
-    report = evaluate_on_test(run, fitted)
+    report = group.run_on_leader(lambda: evaluate_on_test(run, fitted))
     return write_outcome(run, fitted, report, fitted.split.test)
 
 
@@ -172,6 +180,7 @@ def begin_run(
     initialise_weights: InitialiseWeights | None = None,
     replaces_checkpoint: bool = False,
     keys: BundleKeys = NO_KEYS,
+    group: ProcessGroup = ALONE,
 ) -> Run:
     """Start the clock of a run and make its output directory; see `Run` for the arguments."""
     output.mkdir(parents=True, exist_ok=True)
@@ -184,6 +193,7 @@ def begin_run(
         replaces_checkpoint=replaces_checkpoint,
         began=time.monotonic(),
         keys=keys,
+        group=group,
     )
 
 
@@ -232,7 +242,9 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
         state = FitState()
     else:
         state = _fit_with_checkpoints(run, split, model.recommender, live)
-    counting = tune_counting(split, exclude_seen=run.config.data.exclude_seen)
+    counting = run.group.run_on_leader(
+        lambda: tune_counting(split, exclude_seen=run.config.data.exclude_seen)
+    )
     if run.config.fit.refit_before_test:
         live = None  # Of the smaller catalog; its memory is free during the refit.
         split = split.move_to_test(whole, run.config.data.predict)
@@ -275,15 +287,17 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
     if run.config.fit.refit:
         model = _refit(run, fitted.whole, fitted.whole.offsets[1:], fitted.state, model)
     seconds = time.monotonic() - run.began
-    bundle, latency = export(
-        run.config,
-        model,
-        fitted.state,
-        report.metrics,
-        Holdout(fitted.whole, questions),
-        run.output,
-        seconds,
-        run.keys,
+    bundle, latency = run.group.run_on_leader(
+        lambda: export(
+            run.config,
+            model,
+            fitted.state,
+            report.metrics,
+            Holdout(fitted.whole, questions),
+            run.output,
+            seconds,
+            run.keys,
+        )
     )
     learned = (weight for weight in model.recommender.parameters() if weight.requires_grad)
     return Outcome(
@@ -333,6 +347,11 @@ def _fit_with_checkpoints(
             raise
         (run.output / CHECKPOINT).unlink()
         state = None
+    run.group.require_agreement(
+        "checkpoint, read from the output directory",
+        "none" if state is None else f"that of epoch {state.epoch}",
+        "put it on a file system that the machines share",
+    )
 
     def validate(current: Recommender) -> dict[str, float]:
         with use_counts(current, live):
@@ -345,7 +364,8 @@ def _fit_with_checkpoints(
             ).summarise()
 
     def save(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
-        save_checkpoint(run.output, identity, now, current, moments)
+        if run.group.is_leader:
+            save_checkpoint(run.output, identity, now, current, moments)
         run.progress.finish_epoch(now.reports[-1])
 
     run.progress.start_fit("fit", config.fit.epochs, 0 if state is None else state.epoch)
@@ -354,9 +374,14 @@ def _fit_with_checkpoints(
         _build_windows(config, split.dataset, split.train_ends),
         config.fit,
         # Without a known target every epoch scores zero, so the first would count as the best.
-        evaluate=validate if split.validation.target_rows.any() else None,
+        evaluate=(
+            (lambda current: run.group.run_on_leader(lambda: validate(current)))
+            if split.validation.target_rows.any()
+            else None
+        ),
         state=state,
         optimizer=optimizer,
+        group=run.group,
         on_step=run.progress.finish_step,
         on_epoch=save,
     )
@@ -395,6 +420,7 @@ def _refit(
             _build_windows(run.config, dataset, train_ends),
             config.model_copy(update=changes),
             evaluate=None,
+            group=run.group,
             on_step=run.progress.finish_step,
             on_epoch=lambda now, *_: run.progress.finish_epoch(now.reports[-1]),
         )

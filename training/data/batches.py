@@ -145,10 +145,38 @@ class TrainingWindows:
         rng.shuffle(batches)
         return batches
 
-    def build_batches(self, plan: list[NDArray[np.int64]]) -> Iterator[TrainingBatch]:
-        """Build the batches of a plan, one at a time."""
+    def build_batches(
+        self, plan: list[NDArray[np.int64]], *, part: int = 0, parts: int = 1
+    ) -> Iterator[TrainingBatch]:
+        """Build the batches of a plan, one at a time, or of every batch one of equal parts."""
         for chosen in plan:
-            yield self.build_batch(chosen)
+            yield self.build_part(chosen, part, parts)
+
+    def build_part(self, chosen: NDArray[np.int64], part: int, parts: int) -> TrainingBatch:
+        """Build one of the parts into which a batch is divided among processes.
+
+        Where a batch has fewer windows than parts, a part without one has a window of another, with
+        weights of zero: every process must take every step.
+        """
+        own = self.deal(chosen, parts)[part]
+        if len(own):
+            return self.build_batch(own)
+        batch = self.build_batch(chosen[:1])
+        return batch._replace(weights=torch.zeros_like(batch.weights))
+
+    def deal(self, chosen: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+        """Divide windows into parts of about as many events.
+
+        Windows are dealt out from the longest to the shortest, every other round in the opposite
+        order, as the first of a round has the longest.
+        """
+        if parts == 1:
+            return [chosen]
+        lengths = self.windows.ends[chosen] - self.windows.starts[chosen]
+        order = np.argsort(-lengths, kind="stable")
+        turn = np.arange(len(chosen)) % (2 * parts)
+        part_of = np.minimum(turn, 2 * parts - 1 - turn)
+        return [chosen[order[part_of == part]] for part in range(parts)]
 
     def build_batch(self, chosen: NDArray[np.int64]) -> TrainingBatch:
         """Build the batch of some windows, with their supervised positions."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -14,8 +14,12 @@ from model.errors import DivergedError, TrainingError
 from model.interfaces import RandomFeatures
 from model.recommender import Recommender
 from training.config import FitConfig
-from training.data.batches import TrainingWindows
+from training.data.batches import TrainingBatch, TrainingWindows
+from training.distributed import ALONE, ProcessGroup
 from training.fitting.objective import Objective
+
+_STEPS_PER_READ = 50
+"""Steps between two reads of the losses, where a read waits for the device or for processes."""
 
 _COEFFICIENTS = "coefficients"
 """The end of the names of a time encoding's coefficients."""
@@ -60,6 +64,7 @@ def fit(
     stop_after: int | None = None,
     state: FitState | None = None,
     optimizer: torch.optim.Optimizer | None = None,
+    group: ProcessGroup = ALONE,
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> FitState:
@@ -71,6 +76,8 @@ def fit(
     Args:
         evaluate: metrics on the validation questions; `config.monitor` selects the one that
             counts. None to keep the last epoch's weights.
+        group: the processes that fit together, each with a part of every batch. All of them call
+            this with the same arguments, and end with the same weights.
         stop_after: epochs to run of the schedule of `config.epochs`; all of it by default.
         on_step: called with (batches done, batches in this epoch, smoothed loss).
         on_epoch: called after every epoch, for checkpoints and progress.
@@ -86,41 +93,36 @@ def fit(
             "later instant), but there are none; bring more events, or lower the shares of "
             "validation and test"
         )
-    objective = Objective(recommender, config)
     state = state or FitState()
     optimizer = optimizer or make_optimizer(recommender, config)
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
     last_epoch = min(stop_after or config.epochs, config.epochs)
     resampled = [module for module in recommender.modules() if isinstance(module, RandomFeatures)]
+    step = _Step(recommender, config, optimizer, group)
     while state.epoch < last_epoch and not _is_out_of_patience(state, config):
         began = time.monotonic()
         rng = np.random.default_rng([config.seed, state.epoch])
         torch.manual_seed(int(rng.integers(2**62)))
         recommender.train()
-        losses: list[float] = []
+        losses = _EpochLosses(config, group, recommender.device)
         plan = windows.plan(rng, tokens=config.tokens)
-        for done, batch in enumerate(windows.build_batches(plan), start=1):
+        if not group.is_alone:
+            # The plan is the same in every process; what is drawn from here on is not.
+            rng = np.random.default_rng([config.seed, state.epoch, group.rank])
+            torch.manual_seed(int(rng.integers(2**62)))
+        batches = windows.build_batches(plan, part=group.rank, parts=group.size)
+        for done, batch in enumerate(batches, start=1):
             _set_learning_rate(optimizer, config, state.step, total_steps)
             for module in resampled:
                 module.resample()
-            loss = objective.compute_loss(batch, rng)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            for group in optimizer.param_groups:
-                nn.utils.clip_grad_norm_(group["params"], group["clip"])
-            optimizer.step()
+            loss = step.take(batch, rng)
             state.step += 1
             if config.averaging:
                 _average_weights(recommender, state, config.averaging)
-            losses.append(loss.item())
-            if not np.isfinite(losses[-1]):
-                raise DivergedError(
-                    f"the loss must stay finite, but is {losses[-1]} at step {state.step}; lower "
-                    f"the learning rate (now {config.learning_rate}) or check the timestamps"
-                )
+            losses.add(loss, state.step, is_last=done == len(plan))
             if on_step is not None:
-                on_step(done, len(plan), float(np.mean(losses[-50:])))
+                on_step(done, len(plan), losses.smoothed)
         state.epoch += 1
         seconds = time.monotonic() - began
         validation: dict[str, float] = {}
@@ -131,7 +133,7 @@ def fit(
                 if validation[config.monitor] > state.best_value:
                     state.best_value, state.best_epoch = validation[config.monitor], state.epoch
                     state.best_weights = _copy_weights(recommender)
-        state.reports.append(EpochReport(state.epoch, float(np.mean(losses)), validation, seconds))
+        state.reports.append(EpochReport(state.epoch, losses.mean, validation, seconds))
         if on_epoch is not None:
             on_epoch(state, recommender, optimizer)
     kept = state.best_weights or state.averaged_weights
@@ -139,6 +141,91 @@ def fit(
         recommender.load_state_dict(kept, strict=False)
     recommender.eval()
     return state
+
+
+@final
+class _Step:
+    """One step of the optimizer."""
+
+    def __init__(
+        self,
+        recommender: Recommender,
+        config: FitConfig,
+        optimizer: torch.optim.Optimizer,
+        group: ProcessGroup,
+    ) -> None:
+        loss = _Loss(recommender, Objective(recommender, config, group))
+        self._compute_loss = group.share_gradients(loss)
+        self._optimizer = optimizer
+
+    def take(self, batch: TrainingBatch, rng: np.random.Generator) -> Tensor:
+        """Move the weights, and return the loss before that; of a divided batch its own part."""
+        loss: Tensor = self._compute_loss(batch, rng)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        for group in self._optimizer.param_groups:
+            nn.utils.clip_grad_norm_(group["params"], group["clip"])
+        self._optimizer.step()
+        return loss.detach()
+
+
+@final
+class _Loss(nn.Module):
+    """The loss of a batch as a module, whose parameters are those of the recommender."""
+
+    def __init__(self, recommender: Recommender, objective: Objective) -> None:
+        super().__init__()
+        self.recommender = recommender
+        self._objective = objective
+
+    def forward(self, batch: TrainingBatch, rng: np.random.Generator) -> Tensor:
+        return self._objective.compute_loss(batch, rng)
+
+
+@final
+class _EpochLosses:
+    """The losses of an epoch's steps, read from the device a few at a time.
+
+    To read one waits until the device has computed it, and until all processes have. A process
+    alone on a CPU waits for nobody, and reads each.
+    """
+
+    def __init__(self, config: FitConfig, group: ProcessGroup, device: torch.device) -> None:
+        self._config, self._group = config, group
+        waits = device.type != "cpu" or not group.is_alone
+        self._most = _STEPS_PER_READ if waits else 1
+        self._unread: list[Tensor] = []
+        self._read: list[float] = []
+
+    def add(self, loss: Tensor, step: int, *, is_last: bool) -> None:
+        """Add the loss of a step.
+
+        Raises:
+            DivergedError: if a loss that is read is NaN or infinite.
+        """
+        self._unread.append(loss)
+        # The first is read at once, to show.
+        if self._read and len(self._unread) < self._most and not is_last:
+            return
+        means = self._group.add_up(torch.stack(self._unread)) / self._group.size
+        for number, value in enumerate(means.tolist(), start=step + 1 - len(self._unread)):
+            if not np.isfinite(value):
+                raise DivergedError(
+                    f"the loss must stay finite, but is {value} at step {number}; lower the "
+                    f"learning rate (now {self._config.learning_rate}) or check the timestamps"
+                )
+            self._read.append(value)
+        self._unread.clear()
+
+    @property
+    def smoothed(self) -> float:
+        """The mean of the latest losses that were read."""
+        return float(np.mean(self._read[-50:]))
+
+    @property
+    def mean(self) -> float:
+        """The mean of the epoch."""
+        return float(np.mean(self._read))
 
 
 def _copy_weights(recommender: Recommender) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from model.layers.interval_distribution import IntervalDistribution
 from model.recommender import Recommender, ScoredPositions
 from training.config import ContinuousTimeConfig, FitConfig, GBCEConfig, LossConfig, SoftmaxConfig
 from training.data.batches import TrainingBatch
+from training.distributed import ALONE, ProcessGroup
 from training.fitting.losses.event_time import continuous_time_loss, next_time_loss
 from training.fitting.losses.pairwise import (
     PairwiseConfig,
@@ -40,11 +41,13 @@ class ItemTerm(NamedTuple):
     """The loss of a batch's items, and the event times from the same forward pass.
 
     Attributes:
+        weights: of the targets; the loss is their weighted mean.
         intensities: of every self-modulating layer, for the targets.
         next_time: the distribution of the next event's time; None where it is not modelled.
     """
 
     loss: Tensor
+    weights: Tensor
     intensities: list[IntensityFunction]
     next_time: IntervalDistribution | None
 
@@ -57,17 +60,25 @@ ItemObjective = Callable[[TrainingBatch, np.random.Generator], ItemTerm]
 class Objective:
     """The loss of a batch, its terms chosen once for a recommender and a recipe.
 
+    Args:
+        group: the processes among which each batch is divided.
+
     Raises:
         TrainingError: if the encoder cannot be trained with the configured loss.
     """
 
-    def __init__(self, recommender: Recommender, config: FitConfig) -> None:
+    def __init__(
+        self, recommender: Recommender, config: FitConfig, group: ProcessGroup = ALONE
+    ) -> None:
         self._recommender = recommender
         self._config = config
+        self._group = group
         self._item_objective = _choose_item_objective(recommender, config.loss)
 
     def compute_loss(self, batch: TrainingBatch, rng: np.random.Generator) -> Float[Tensor, ""]:
         """Compute the loss of one batch, some of its query times withheld.
+
+        Of a divided batch, the mean over the processes is the loss of the whole.
 
         Raises:
             TrainingError: if continuous time is weighted but the encoder has no intensities.
@@ -83,16 +94,34 @@ class Objective:
             sequences = sequences.withhold_query_times(dropped < config.query_time_dropout)
             batch = batch._replace(sequences=sequences)
         item = self._item_objective(batch, rng)
-        total = item.loss
+        terms = [(item.loss, item.weights)]
         if config.continuous_time.weight:
-            regulariser = _compute_continuous_time_term(
+            regulariser, weights = _compute_continuous_time_term(
                 self._recommender, batch, intervals, item.intensities, config.continuous_time
             )
-            total = total + config.continuous_time.weight * regulariser
+            terms.append((config.continuous_time.weight * regulariser, weights))
         if item.next_time is not None and config.next_time_weight:
             log_density = item.next_time.log_density(intervals).flatten()[batch.positions]
-            next_time = next_time_loss(log_density, torch.ones_like(log_density))
-            total = total + config.next_time_weight * next_time
+            ones = torch.ones_like(log_density)
+            terms.append((config.next_time_weight * next_time_loss(log_density, ones), ones))
+        return self._add(terms, batch)
+
+    def _add(self, terms: list[tuple[Tensor, Tensor]], batch: TrainingBatch) -> Tensor:
+        """Add terms, each a mean over targets with weights.
+
+        Of a divided batch, a term counts by its share of the weights of all processes.
+        """
+        losses = [loss for loss, _ in terms]
+        if not self._group.is_alone:
+            # A part without windows of its own has weights of zero.
+            is_real = batch.weights.any()
+            totals = torch.stack([weights.sum() for _, weights in terms]) * is_real
+            sums = self._group.add_up(totals).clamp(min=torch.finfo(totals.dtype).tiny)
+            shares = totals * (self._group.size / sums)
+            losses = [loss * share for loss, share in zip(losses, shares, strict=True)]
+        total = losses[0]
+        for loss in losses[1:]:
+            total = total + loss
         return total
 
 
@@ -159,7 +188,9 @@ class _SoftmaxObjective:
         else:
             loss = full_softmax(*scored, repeats=repeats, popularity=popularity)
         outputs = at.outputs
-        return ItemTerm(loss, _select_intensities_at_positions(outputs, batch), outputs.next_time)
+        return ItemTerm(
+            loss, weights, _select_intensities_at_positions(outputs, batch), outputs.next_time
+        )
 
 
 @final
@@ -196,7 +227,9 @@ class _PairwiseObjective:
                 added = own.add_to_candidates(negatives[some], rows[some], rows=len(vectors))
                 negatives = negatives.index_copy(0, some, added)
         loss = self.contrast(positives, mask_targets(negatives, rows, targets), batch.weights)
-        return ItemTerm(loss, _select_intensities_at_positions(states, batch), states.next_time)
+        return ItemTerm(
+            loss, batch.weights, _select_intensities_at_positions(states, batch), states.next_time
+        )
 
 
 @final
@@ -219,9 +252,9 @@ class _CandidateObjective:
         negatives = mask_targets(scores[:, 1:], rows, batch.targets)
         loss = self.contrast(scores[:, 0], negatives, batch.weights)
         if intensities is None:
-            return ItemTerm(loss, [], None)
+            return ItemTerm(loss, batch.weights, [], None)
         of_targets = _select_intensities_of_targets(intensities, positions, candidates.shape[1])
-        return ItemTerm(loss, [of_targets], None)
+        return ItemTerm(loss, batch.weights, [of_targets], None)
 
 
 def _to_repeat_scores(at: ScoredPositions) -> RepeatScores | None:
@@ -258,11 +291,14 @@ def _compute_continuous_time_term(
     intervals: Float64[Tensor, "batch len"],
     layers: list[IntensityFunction],
     config: ContinuousTimeConfig,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Compute the likelihood of the targets' times under every self-modulating layer.
 
     Targets whose query time is withheld are left out. One draw within each interval serves all
     layers.
+
+    Returns:
+        The likelihood, and the weights of the targets that it is the mean of.
     """
     encoder, item_groups = recommender.encoder, recommender.encoder.item_groups
     if not layers or item_groups is None:
@@ -286,4 +322,4 @@ def _compute_continuous_time_term(
             membership,
             batch.weights[given],
         )
-    return total
+    return total, batch.weights[given] * membership.any(-1)

@@ -181,6 +181,27 @@ def test_batches_differ_by_epoch_and_repeat_with_the_seed(
     assert plans[0] != plans[2]
 
 
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+def test_parts_of_a_batch_hold_each_window_once(realistic: TrainingWindows, parts: int) -> None:
+    for chosen in realistic.plan(np.random.default_rng(0), tokens=3_000):
+        assert sorted(np.concatenate(realistic.deal(chosen, parts))) == sorted(chosen)
+
+
+def test_parts_of_a_batch_differ_by_less_than_a_window(realistic: TrainingWindows) -> None:
+    lengths = realistic.windows.ends - realistic.windows.starts
+    chosen = np.arange(len(lengths))  # windows of all lengths, unlike those of a plan
+    events = [lengths[part].sum() for part in realistic.deal(chosen, 8)]
+    assert max(events) - min(events) <= lengths.max()
+
+
+def test_a_part_without_a_window_has_no_weight(realistic: TrainingWindows) -> None:
+    alone = np.array([0])
+    assert realistic.build_part(alone, 0, 2).weights.sum() > 0
+    idle = realistic.build_part(alone, 1, 2)
+    assert len(idle.targets) > 0
+    assert idle.weights.sum() == 0
+
+
 def test_without_targets_an_epoch_is_empty() -> None:
     dataset = Dataset.of(event_log([("u", "a", FIRST_AT), ("v", "b", FIRST_AT)]))
     windows = windows_of(dataset, "next_event", 5)

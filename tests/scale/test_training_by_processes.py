@@ -1,0 +1,52 @@
+"""One model, trained by several processes that torchrun starts."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import safetensors
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.processes import eventually
+from tests.scale.launching import read_epochs, read_metrics, torchrun, write_inputs
+from training.fitting.checkpoint import CHECKPOINT
+
+
+def train_alone(options: tuple[str, ...], output: Path) -> Path:
+    result = CliRunner().invoke(app, ["train", *options, "--output", str(output)])
+    assert result.exit_code == 0, result.output
+    return Path(result.stdout.splitlines()[-1])
+
+
+def test_two_processes_have_the_loss_curve_of_one(tmp_path: Path) -> None:
+    options = write_inputs(tmp_path)
+    with torchrun(tmp_path / "two", *options, processes=2) as launched:
+        alone = train_alone(options, tmp_path / "one")
+        together = launched.finish()
+    losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (alone, together)]
+    assert len(losses[0]) == 4
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert read_metrics(together) == pytest.approx(read_metrics(alone), abs=0.02)
+
+
+def read_finished_epochs(checkpoint: Path) -> int:
+    with safetensors.safe_open(checkpoint, framework="pt") as opened:
+        return int(json.loads(opened.metadata()["state"])["epoch"])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: int) -> None:
+    options = write_inputs(tmp_path, epochs=8, users=300)
+    undisturbed = train_alone(options, tmp_path / "one")
+    checkpoint = tmp_path / "two" / CHECKPOINT
+    with torchrun(tmp_path / "two", *options, processes=2, restarts=1) as launched:
+        eventually(checkpoint.exists)
+        workers = launched.find_workers()
+        workers[rank].send_signal(signal.SIGKILL)
+        assert read_finished_epochs(checkpoint) < 7
+        # It would fail without a restart.
+        restarted = launched.finish()
+    losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (undisturbed, restarted)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
