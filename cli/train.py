@@ -1,7 +1,8 @@
 """The `kairos train` command."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import polars as pl
 import torch
@@ -20,7 +21,9 @@ from cli.options import (
     load_bundle_keys,
     load_erasures,
 )
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.clock import now
+from model.errors import KairosError
 from training.config import RunConfig
 from training.data.erasures import Erasures
 from training.data.limited_users import drop_excess
@@ -33,6 +36,7 @@ from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
 from training.preparation.events import PreparedEvents, is_prepared
 from training.progress import TrainingProgress
+from training.ray_processes import run_on_ray
 from training.run import Outcome, TrainingEvents, train
 
 INSPECTED_EVENTS = 5_000_000
@@ -48,6 +52,11 @@ def train_command(
     seed: Annotated[int | None, typer.Option(help="Replaces the recipe's seed.")] = None,
     threads: Threads = 2,
     device: Device = "cpu",
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="ray trains by processes of Ray: of RAY_ADDRESS, or of this machine."),
+    ] = "local",
+    workers: Annotated[int, typer.Option(help="Processes of Ray that train together.", min=1)] = 1,
 ) -> None:
     """Fit a recipe on events, evaluate it, and write a bundle.
 
@@ -68,16 +77,25 @@ def train_command(
             config = RunConfig.read(recipe)
         if seed is not None:
             config = config.replace_fit({"seed": seed})
-        outcome = run_training(
-            config,
-            events,
-            items,
-            output,
-            threads=threads,
-            erasures=erasures,
-            device=parse_device(device, local_rank=group.local_rank),
-            group=group,
-        )
+        keys = load_bundle_keys()
+
+        if engine == "local" and workers > 1:
+            raise KairosError(
+                "without Ray, torchrun starts the processes that train together, but got --workers "
+                f"{workers}; add --engine ray, or run torchrun --nproc-per-node {workers} -m "
+                "cli.main train with the other options"
+            )
+        work = _Training(config, events, items, output, threads, erasures, device, keys)
+        if engine == "local":
+            outcome = work(group)
+        else:
+            outcome = run_on_ray(
+                work.locate(),
+                output.resolve(),
+                processes=workers,
+                uses_gpus=device.startswith("cuda"),
+                threads=threads,
+            )
         if not group.is_leader:
             return
         print_report(outcome.report)
@@ -86,6 +104,47 @@ def train_command(
             "with kairos publish"
         )
         typer.echo(outcome.bundle)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What every process of a training does; it can be sent to other machines."""
+
+    config: RunConfig
+    events: str
+    items: str | None
+    output: Path
+    threads: int
+    erasures: Erasures | None
+    device: str
+    keys: BundleKeys
+
+    def locate(self) -> "_Training":
+        """Return the same with absolute paths, for processes that run in another directory."""
+        return replace(
+            self,
+            events=_locate(self.events),
+            items=None if self.items is None else _locate(self.items),
+            output=self.output.resolve(),
+        )
+
+    def __call__(self, group: ProcessGroup) -> Outcome:
+        console.quiet = not group.is_leader
+        return run_training(
+            self.config,
+            self.events,
+            self.items,
+            self.output,
+            threads=self.threads,
+            erasures=self.erasures,
+            device=parse_device(self.device, local_rank=group.local_rank),
+            group=group,
+            keys=self.keys,
+        )
+
+
+def _locate(location: str) -> str:
+    return str(Path(location).resolve()) if Path(location).exists() else location
 
 
 def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> RunConfig:
@@ -125,6 +184,7 @@ def run_training(
     erasures: Erasures | None = None,
     device: torch.device | None = None,
     group: ProcessGroup = ALONE,
+    keys: BundleKeys = NO_KEYS,
 ) -> Outcome:
     """Read the data and train with a progress bar."""
     torch.set_num_threads(threads)
@@ -149,6 +209,6 @@ def run_training(
             output,
             progress=progress,
             device=device,
-            keys=load_bundle_keys(),
+            keys=keys,
             group=group,
         )

@@ -19,7 +19,7 @@ from model.errors import KairosError, TrainingError
 
 Result = TypeVar("Result")
 
-_TIMEOUT = timedelta(hours=2)
+TIMEOUT = timedelta(hours=2)
 """The longest wait for another process; all wait while the leader validates and exports."""
 
 
@@ -111,6 +111,11 @@ ALONE = ProcessGroup()
 """A single process."""
 
 
+def choose_backend(*, uses_gpus: bool) -> str:
+    """Choose what carries values: those of GPUs NCCL, and everything else gloo."""
+    return "cpu:gloo,cuda:nccl" if uses_gpus else "gloo"
+
+
 def read_local_rank() -> int:
     """Return the number of this process on its machine, as its launcher set it; 0 without one."""
     return int(os.environ.get("LOCAL_RANK", "0"))
@@ -137,9 +142,8 @@ def join_group() -> Iterator[ProcessGroup]:
             "training by several processes needs a torch with torch.distributed, but torch "
             f"{torch.__version__} has none; start a single process, or install another build"
         )
-    # Objects travel between CPUs, gradients between the devices that they are on.
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=_TIMEOUT)
+    backend = choose_backend(uses_gpus=torch.cuda.is_available())
+    dist.init_process_group(backend, timeout=TIMEOUT)
     try:
         yield _describe_group()
     finally:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def write_inputs(directory: Path, *, epochs: int = 4, users: int = 60) -> tuple[
 
 @dataclass(frozen=True)
 class Launched:
-    """A running launcher, and the file that its output goes to."""
+    """A running command, and the file that its output goes to."""
 
     process: "subprocess.Popen[bytes]"
     output: Path
@@ -68,15 +68,14 @@ class Launched:
 
 
 @contextmanager
-def torchrun(output: Path, *options: str, processes: int, restarts: int = 0) -> Iterator[Launched]:
-    """Run `torchrun -m cli.main train`, at most until the end of the block."""
+def command(output: Path, *options: str, launcher: tuple[str, ...] = ()) -> Iterator[Launched]:
+    """Run `kairos train`, at most until the end of the block."""
     output.mkdir()
     with (output / "printed.txt").open("wb") as printed:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-                *("--nproc-per-node", str(processes), "--max-restarts", str(restarts)),
-                *("-m", "cli.main", "train", *options, "--output", str(output)),
+                *(sys.executable, *launcher, "-m", "cli.main", "train", *options),
+                *("--output", str(output)),
             ],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
@@ -88,6 +87,17 @@ def torchrun(output: Path, *options: str, processes: int, restarts: int = 0) -> 
     finally:
         process.terminate()
         process.wait(timeout=30)
+
+
+def torchrun(
+    output: Path, *options: str, processes: int, restarts: int = 0
+) -> AbstractContextManager[Launched]:
+    """Run `kairos train` by processes of torchrun, at most until the end of the block."""
+    launcher = (
+        *("-m", "torch.distributed.run", "--standalone"),
+        *("--nproc-per-node", str(processes), "--max-restarts", str(restarts)),
+    )
+    return command(output, *options, launcher=launcher)
 
 
 def read_epochs(bundle: Path) -> tuple[Epoch, ...]:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from tests.processes import eventually
-from tests.scale.launching import read_epochs, read_metrics, torchrun, write_inputs
+from tests.scale.launching import command, read_epochs, read_metrics, torchrun, write_inputs
 from training.fitting.checkpoint import CHECKPOINT
 
 
@@ -50,3 +50,13 @@ def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: 
         restarted = launched.finish()
     losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (undisturbed, restarted)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_processes_of_ray_have_the_loss_curve_of_one(tmp_path: Path) -> None:
+    options = write_inputs(tmp_path)
+    alone = train_alone(options, tmp_path / "one")
+    with command(tmp_path / "ray", *options, "--engine", "ray", "--workers", "2") as launched:
+        by_ray = launched.finish()
+    losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (alone, by_ray)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert not (tmp_path / "ray" / "ray").exists()  # its records
