@@ -145,10 +145,22 @@ def start_site(
         yield site
 
 
-def store_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -> None:
+def store_key(
+    database_url: str,
+    key_id: str,
+    key: str,
+    *,
+    role: str = "admin",
+    requests_per_second: float | None = None,
+) -> None:
     """Store an API key."""
     stored = StoredKey(
-        key_id=key_id, name="tests", role=role, digest=digest_key(key), created_at=now()
+        key_id=key_id,
+        name="tests",
+        role=role,
+        digest=digest_key(key),
+        requests_per_second=requests_per_second,
+        created_at=now(),
     )
     engine = open_engine(database_url)
     with Session(engine) as session, session.begin():

@@ -1,13 +1,18 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from model.bundle.manifest import MANIFEST, WEIGHTS
 from model.bundle.signature import NO_KEYS, BundleKeys
-from model.store.mirrored import MirroredStore
+from model.errors import BundleError
+from model.store.location import open_bundle_store
+from model.store.mirrored import BUNDLES, MirroredStore
 from model.store.objects import ObjectStorage
 from model.store.store import BundleStore
-from tests.contracts.bundle_store import BundleStoreContract
+from model.store.traffic import Traffic
+from tests.contracts.bundle_store import KEYS, BundleStoreContract, publish
 from tests.scale.serving.object_store import ObjectStore
 
 
@@ -23,3 +28,199 @@ class TestMirroredStore(BundleStoreContract):
         assert isinstance(store, MirroredStore)
         store.synchronize(lists=True)
         return store
+
+
+@pytest.fixture
+def url(object_store: ObjectStore) -> str:
+    """A prefix of the bucket that no other test uses."""
+    return f"{object_store.url}/{uuid4().hex}"
+
+
+@pytest.fixture
+def trainer(url: str, tmp_path: Path) -> MirroredStore:
+    """A machine that publishes."""
+    return MirroredStore(ObjectStorage(url), tmp_path / "trainer")
+
+
+@pytest.fixture
+def replica(url: str, tmp_path: Path) -> MirroredStore:
+    """A machine that serves."""
+    return MirroredStore(ObjectStorage(url), tmp_path / "replica")
+
+
+def damage(object_store: ObjectStore, url: str, version: str, name: str = WEIGHTS) -> None:
+    object_store.open().pipe_file(f"{url.removeprefix('s3://')}/bundles/{version}/{name}", b"bad")
+
+
+def test_a_lost_object_store_leaves_the_copy(
+    object_store: ObjectStore, trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    first = publish(trainer)
+    replica.synchronize()
+    object_store.stop()
+    try:
+        with pytest.raises(ConnectionError, match="does not answer"):
+            replica.synchronize()
+        assert replica.open().version == first
+        for change in (
+            lambda: replica.activate(first),
+            lambda: replica.route(Traffic(shadow=first)),
+            lambda: publish(replica, 1),
+        ):
+            with pytest.raises(ConnectionError, match="does not answer"):
+                change()
+        assert replica.list_versions() == [first]
+        assert (replica.read_current(), replica.read_traffic()) == (first, Traffic())
+        assert replica.list_leftovers() == []
+    finally:
+        object_store.start()
+    second = publish(trainer, 1)
+    replica.synchronize()
+    assert replica.open().version == second
+
+
+def test_a_killed_upload_is_no_version(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = publish(trainer)
+    upload = ObjectStorage.upload
+
+    def fail_at_the_manifest(storage: ObjectStorage, file: Path, name: str) -> None:
+        if name.endswith(MANIFEST):
+            raise ConnectionError("the machine was switched off")
+        upload(storage, file, name)
+
+    monkeypatch.setattr(ObjectStorage, "upload", fail_at_the_manifest)
+    with pytest.raises(ConnectionError, match="switched off"):
+        publish(trainer, 1)
+    monkeypatch.setattr(ObjectStorage, "upload", upload)
+    left = [name for name in trainer.storage.list_below(BUNDLES) if not name.startswith(first)]
+    assert left
+    for store in (trainer, replica):
+        store.synchronize(lists=True)
+        assert store.list_versions() == [first]
+    monkeypatch.setattr("model.store.mirrored._LEFTOVER_SECONDS", -1.0)
+    second = publish(trainer, 2)
+    remaining = {name.partition("/")[0] for name in trainer.storage.list_below(BUNDLES)}
+    assert remaining == {first, second}
+
+
+def test_a_damaged_version_is_not_followed(
+    object_store: ObjectStore, url: str, trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    first = publish(trainer)
+    replica.synchronize()
+    second = publish(trainer, 1)
+    damage(object_store, url, second)
+    for _ in range(2):
+        with pytest.raises(BundleError, match="is altered"):
+            replica.synchronize()
+    assert replica.list_versions() == [first]
+    assert replica.open().version == first
+    trainer.storage.upload(trainer.root / second / WEIGHTS, f"{BUNDLES}/{second}/{WEIGHTS}")
+    replica.synchronize()
+    assert replica.open().version == second
+
+
+def test_damage_is_downloaded_once(
+    object_store: ObjectStore,
+    url: str,
+    trainer: MirroredStore,
+    replica: MirroredStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    damage(object_store, url, publish(trainer))
+    with pytest.raises(BundleError, match="is altered"):
+        replica.synchronize()
+    monkeypatch.setattr(ObjectStorage, "download", lambda *_: pytest.fail("downloaded again"))
+    with pytest.raises(BundleError, match="is altered"):
+        replica.synchronize()
+
+
+@pytest.mark.parametrize("name", ["nested/file", ".hidden", "foreign"])
+def test_an_additional_object_is_refused(
+    object_store: ObjectStore, url: str, trainer: MirroredStore, replica: MirroredStore, name: str
+) -> None:
+    damage(object_store, url, publish(trainer), name)
+    with pytest.raises(BundleError, match=r"directory of files|is foreign"):
+        replica.synchronize()
+    assert replica.list_versions() == []
+
+
+@pytest.mark.parametrize("content", [b"../../elsewhere\n", b".hidden\n", b"\xff\xfe", b"nothing\n"])
+def test_a_foreign_pointer_is_not_followed(
+    object_store: ObjectStore,
+    url: str,
+    trainer: MirroredStore,
+    replica: MirroredStore,
+    content: bytes,
+) -> None:
+    first = publish(trainer)
+    replica.synchronize()
+    object_store.open().pipe_file(f"{url.removeprefix('s3://')}/CURRENT", content)
+    with pytest.raises(BundleError):
+        replica.synchronize()
+    assert replica.open().version == first
+    assert {path.parent for path in replica.root.parent.glob("*/CURRENT")} <= {
+        replica.root,
+        trainer.root,
+    }
+
+
+def test_an_emptied_bucket_empties_no_copy(
+    object_store: ObjectStore, url: str, trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    first = publish(trainer)
+    replica.synchronize(lists=True)
+    object_store.open().rm(url.removeprefix("s3://"), recursive=True)
+    for _ in range(3):
+        with pytest.raises(BundleError, match="KAIROS_BUNDLE_STORE"):
+            replica.synchronize(lists=True)
+    assert replica.open().version == first
+
+
+def test_an_unsigned_version_is_not_copied(
+    url: str, trainer: MirroredStore, tmp_path: Path
+) -> None:
+    publish(trainer)
+    strict = MirroredStore(ObjectStorage(url), tmp_path / "strict", KEYS)
+    with pytest.raises(BundleError, match="must be signed"):
+        strict.synchronize()
+    assert strict.list_versions() == []
+
+
+def test_a_missing_bucket_is_an_outage(tmp_path: Path, object_store: ObjectStore) -> None:
+    store = MirroredStore(ObjectStorage("s3://another-bucket/prefix"), tmp_path)
+    with pytest.raises(OSError, match="bucket does not exist"):
+        store.synchronize()
+
+
+def test_a_download_ends_when_the_process_does(
+    trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    publish(trainer)
+    replica.close()
+    with pytest.raises(InterruptedError):
+        replica.synchronize()
+    assert replica.list_versions() == []
+    assert replica.list_leftovers() == []
+
+
+def test_processes_of_one_machine_share_a_copy(url: str, trainer: MirroredStore) -> None:
+    version = publish(trainer)
+    root = trainer.root.with_name("shared")
+    stores = [MirroredStore(ObjectStorage(url), root) for _ in range(3)]
+
+    def follow(store: MirroredStore) -> bool:
+        store.synchronize(lists=True)
+        return store.read_current() == version
+
+    with ThreadPoolExecutor(3) as pool:
+        assert any(pool.map(follow, stores))
+    assert all(follow(store) for store in stores)
+
+
+@pytest.mark.parametrize("location", ["gs://bucket/prefix", "s3://", "s3://A_b", "http://b/c"])
+def test_other_locations_are_refused(location: str) -> None:
+    with pytest.raises(BundleError, match=r"named like s3://bucket/prefix"):
+        open_bundle_store(location)
