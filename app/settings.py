@@ -201,9 +201,9 @@ class Settings(BaseSettings):
     the popularity of their training."""
 
     requests_per_second: float = Field(default=200.0, ge=LEAST_RATE, le=MOST_RATE)
-    """Requests a second that are accepted from one API key, twice as many in a burst; beyond it they
-    get status 429. With PostgreSQL by all processes together, with SQLite by each. A key may have
-    its own limit."""
+    """Requests a second that are accepted from one API key, twice as many in a burst; beyond it
+    they get status 429. With PostgreSQL by all processes together, with SQLite by each. A key may
+    have its own limit."""
 
     open_to_loopback: bool = False
     """Whether requests from this machine with the local token need no key even once keys exist.

@@ -19,13 +19,13 @@ class Usage(NamedTuple):
     Attributes:
         rate: tokens a second with which the budget is refilled.
         used: requests that it admitted.
-        wanted: requests that came, admitted or not.
+        arrived: requests that came, admitted or not.
     """
 
     name: str
     rate: float
     used: int
-    wanted: int
+    arrived: int
 
 
 class Level(NamedTuple):
@@ -54,7 +54,7 @@ class _Account:
     share: float = 1.0
     settled_at: float | None = None
     used: int = 0
-    wanted: int = 0
+    arrived: int = 0
 
 
 @final
@@ -100,7 +100,7 @@ class SharedLimiter:
             max(refill * BURST_SECONDS, 1.0), account.tokens + (at - account.at) * refill
         )
         account.at = at
-        account.wanted += 1
+        account.arrived += 1
         if account.tokens < 1:
             return (1 - account.tokens) / refill
         account.tokens -= 1
@@ -110,12 +110,12 @@ class SharedLimiter:
     def collect(self) -> list[Usage]:
         """Return what was used since the last call, by name; it counts from zero again."""
         usages = [
-            Usage(name, account.rate, account.used, account.wanted)
+            Usage(name, account.rate, account.used, account.arrived)
             for name, account in sorted(self._accounts.items())
-            if account.wanted
+            if account.arrived
         ]
         for account in self._accounts.values():
-            account.used = account.wanted = 0
+            account.used = account.arrived = 0
         return usages
 
     def restore(self, usages: Iterable[Usage]) -> None:
@@ -124,7 +124,7 @@ class SharedLimiter:
             account = self._accounts.get(usage.name)
             if account is not None:
                 account.used += usage.used
-                account.wanted += usage.wanted
+                account.arrived += usage.arrived
 
     def apply(self, levels: Mapping[str, Level]) -> None:
         """Go on with the budgets as they were settled."""

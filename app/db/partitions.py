@@ -247,8 +247,8 @@ def _partition(connection: Connection) -> int:
         text("SELECT DISTINCT date_trunc('month', to_timestamp(at / 1000000), 'UTC') FROM events")
     ).all()
     now = Month.of(read_time(Session(connection)))
-    wanted = {now.add(ahead) for ahead in range(MONTHS_AHEAD + 1)}
-    wanted |= {Month.of(from_datetime(month)) for month in months}
+    needed = {now.add(ahead) for ahead in range(MONTHS_AHEAD + 1)}
+    needed |= {Month.of(from_datetime(month)) for month in months}
 
     connection.execute(text(f"ALTER TABLE events RENAME TO {_WHOLE}"))
     connection.execute(
@@ -257,7 +257,7 @@ def _partition(connection: Connection) -> int:
             "PARTITION BY RANGE (at)"
         )
     )
-    for month in sorted(wanted):
+    for month in sorted(needed):
         connection.execute(
             text(f"CREATE TABLE {month.partition} PARTITION OF events FOR VALUES {month.bounds}")
         )
@@ -298,8 +298,8 @@ def _list_months(connection: Connection) -> list[Month]:
 def _list_missing(connection: Connection, months_ahead: int) -> list[Month]:
     now = Month.of(read_time(Session(connection)))
     there = {*_list_months(connection)}
-    wanted = (now.add(ahead) for ahead in range(months_ahead + 1))
-    return [month for month in wanted if month not in there]
+    needed = (now.add(ahead) for ahead in range(months_ahead + 1))
+    return [month for month in needed if month not in there]
 
 
 def _add(connection: Connection, month: Month) -> None:

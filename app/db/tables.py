@@ -189,7 +189,7 @@ class RateShare(Table):
 
     key_id: Mapped[str] = mapped_column(String(16), primary_key=True)
     process: Mapped[str] = mapped_column(String(16), primary_key=True)
-    wanted: Mapped[int] = mapped_column(BigInteger)
+    arrived: Mapped[int] = mapped_column(BigInteger)
     at: Mapped[int] = mapped_column(BigInteger)
 
 

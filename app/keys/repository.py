@@ -16,7 +16,7 @@ from app.db.tables import RateBudget, RateShare, StoredKey
 
 _MICROSECONDS = 1_000_000
 _KEPT_SECONDS = 3600.0
-"""Age at which what a process wanted is deleted; it has ended long ago."""
+"""Age at which the counts of a process are deleted; it has ended long ago."""
 
 
 @final
@@ -110,13 +110,13 @@ class BudgetRepository:
         others = self._read_others(process, [*tokens], at)
         return {
             usage.name: Level(
-                tokens[usage.name], usage.wanted / (usage.wanted + others.get(usage.name, 0))
+                tokens[usage.name], usage.arrived / (usage.arrived + others.get(usage.name, 0))
             )
             for usage in usages
         }
 
     def delete_old(self) -> None:
-        """Delete what processes wanted that have ended."""
+        """Delete the counts of processes that have ended."""
         until = read_time(self._session) - int(_KEPT_SECONDS * _MICROSECONDS)
         self._session.execute(delete(RateShare).where(RateShare.at < until))
 
@@ -139,11 +139,11 @@ class BudgetRepository:
 
     def _report(self, process: str, usages: Sequence[Usage], at: int) -> None:
         statement = insert_into(self._session, RateShare)
-        changed = {"wanted": statement.excluded.wanted, "at": statement.excluded.at}
+        changed = {"arrived": statement.excluded.arrived, "at": statement.excluded.at}
         self._session.execute(
             statement.on_conflict_do_update(index_elements=["key_id", "process"], set_=changed),
             [
-                {"key_id": usage.name, "process": process, "wanted": usage.wanted, "at": at}
+                {"key_id": usage.name, "process": process, "arrived": usage.arrived, "at": at}
                 for usage in usages
             ],
         )
@@ -152,8 +152,8 @@ class BudgetRepository:
         """Read what came to the other processes lately, by name."""
         since = at - int(SETTLED_SECONDS * _MICROSECONDS)
         rows = self._session.execute(
-            select(RateShare.key_id, func.sum(RateShare.wanted))
+            select(RateShare.key_id, func.sum(RateShare.arrived))
             .where(RateShare.key_id.in_(names), RateShare.process != process, RateShare.at >= since)
             .group_by(RateShare.key_id)
         )
-        return {name: int(wanted) for name, wanted in rows}
+        return {name: int(arrived) for name, arrived in rows}

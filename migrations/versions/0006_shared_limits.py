@@ -24,7 +24,7 @@ def upgrade() -> None:
         "rate_shares",
         sa.Column("key_id", sa.String(16), nullable=False),
         sa.Column("process", sa.String(16), nullable=False),
-        sa.Column("wanted", sa.BigInteger(), nullable=False),
+        sa.Column("arrived", sa.BigInteger(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "process", name="pk_rate_shares"),
     )

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-from typing import Any
 
 import pytest
 import yaml
@@ -12,20 +11,15 @@ from app.db.database import _CONTROL_THREADS
 from app.db.engine import _EXTRA_CONNECTIONS
 from app.settings import Settings
 from tests.architecture.repository import document
+from tests.deployment.compose import FILE, FILE_SERVICES, SLOWEST_EXIT_SECONDS
 from tests.deployment.programs import program
 from tests.processes import ROOT
 
-SLOWEST_EXIT_SECONDS = 26
-"""Of a process beside a dependency that hangs: docs/operations.md adds its steps up."""
-
-FILE = ROOT / "docker-compose.yml"
 PASSWORDS = {
     "POSTGRES_PASSWORD": "zero",
     "DATABASE_PASSWORD": "one",
     "GRAFANA_PASSWORD": "two",
 }
-Service = dict[str, Any]
-FILE_SERVICES: dict[str, Service] = yaml.safe_load(FILE.read_text())["services"]
 every_service = pytest.mark.parametrize("name", FILE_SERVICES)
 
 

@@ -36,14 +36,14 @@ class Budgets:
 
     def settle(self, process: str, usages: list[Usage]) -> dict[str, Level]:
         settled = {}
-        for name, rate, used, wanted in usages:
+        for name, rate, used, arrived in usages:
             most, at = rate * 2, self._clock()
             level, since = self._levels.get(name, (most, at))
             level = min(most, level + (at - since) * rate) - used
             self._levels[name] = (level, at)
             shares = self._wanted.setdefault(name, {})
-            shares[process] = wanted
-            settled[name] = Level(level, wanted / sum(shares.values()))
+            shares[process] = arrived
+            settled[name] = Level(level, arrived / sum(shares.values()))
         return settled
 
 

@@ -13,7 +13,7 @@ from app.db.database import _CONTROL_THREADS
 from app.db.engine import _EXTRA_CONNECTIONS
 from app.main import create_app
 from app.settings import _FOREIGN, Settings
-from tests.deployment.test_compose import FILE_SERVICES, SLOWEST_EXIT_SECONDS
+from tests.deployment.compose import FILE_SERVICES, SLOWEST_EXIT_SECONDS
 from tests.processes import ROOT
 
 Manifest = dict[str, Any]
