@@ -1,11 +1,12 @@
-"""Seconds, memory and bytes of `kairos prepare` by the number of events.
+"""Seconds, memory and bytes of `kairos prepare`, and of the data set of its shards, by events.
 
     python -m benchmarks.scale.prepare --sizes 1_000_000 10_000_000 100_000_000 --folder var/scale
 
 Draws synthetic events of each size (`benchmarks.scale.synthetic_events`), prepares them by the
-local engine in a process of its own, and deletes them. Memory is the largest resident set of that
-process, which is all there is, read from the operating system when it ends. With --limit-gb its
-data (heap and anonymous mappings, RLIMIT_DATA) is limited too: an allocation beyond it fails.
+local engine in a process of its own, builds the data set of a training in another, and deletes
+them. Memory is the largest resident set of a process, which starts no other; that of a data set
+includes the shards that are mapped into it. The data of both (heap and anonymous mappings,
+RLIMIT_DATA) is limited: an allocation beyond --limit-gb fails.
 Writes benchmarks/scale/results/prepare.json, with the exponents of the costs between sizes.
 """
 
@@ -30,6 +31,15 @@ RESULTS = Path(__file__).parent / "results" / "prepare.json"
 _COMPARED = 1_000_000
 """Most events that are compared with the demo."""
 
+# The largest resident set that `wait4` reports includes that of the process before the program.
+_MEASURED = """
+import atexit, pathlib, resource
+resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
+lines = pathlib.Path("/proc/self/status").read_text
+atexit.register(lambda: print(*(line for line in lines().splitlines() if "VmHWM" in line)))
+{code}
+"""
+
 
 def main() -> None:
     """Measure every size, and record."""
@@ -48,7 +58,7 @@ def main() -> None:
         "polars": pl.__version__,
         "items": chosen.items,
         "limit_gb": chosen.limit_gb,
-        "limit": "RLIMIT_DATA of the process that prepares",
+        "limit": "RLIMIT_DATA of each process",
         "demo": describe(demo),
     }
     rows: list[dict[str, float]] = []
@@ -72,27 +82,40 @@ def main() -> None:
 
 
 def _prepare(source: Path, target: Path, limit_gb: float) -> dict[str, float]:
-    """Run the command, and measure it."""
-    limit = int(limit_gb * 1e9)
-    code = (
-        f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))\n"
-        "from cli.main import app; app()"
+    """Prepare the events and build their data set, and measure both."""
+    command = f"['prepare', {str(source / '**' / '*.parquet')!r}, {str(target)!r}]"
+    prepared = _run(f"from cli.main import app; app({command})", limit_gb)
+    data_set = _run(
+        "from model.clock import now\n"
+        "from training.preparation.events import PreparedEvents\n"
+        f"selected = PreparedEvents.open({str(target)!r}).select_plausible(now())\n"
+        "selected.build_dataset()",
+        limit_gb,
     )
-    pattern = str(source / "**" / "*.parquet")
-    command = [sys.executable, "-c", code, "prepare", pattern, str(target)]
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    if status:
-        raise SystemExit(f"kairos prepare ended with status {status}")
     return {
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
-        "peak_gb": round(usage.ru_maxrss * 1024 / 1e9, 3),
+        **prepared,
         "source_gb": round(_sum_bytes(source) / 1e9, 3),
         "prepared_gb": round(_sum_bytes(target) / 1e9, 3),
         "shards": len([*target.glob("*/*.safetensors")]),
+        **{f"data_set_{name}": value for name, value in data_set.items()},
+    }
+
+
+def _run(code: str, limit_gb: float) -> dict[str, float]:
+    """Run a program in a process of its own, with limited memory."""
+    limit = int(limit_gb * 1e9)
+    program = _MEASURED.format(limit=limit, code=code)
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"a program ended with status {status}: {code}")
+    return {
+        "seconds": round(time.perf_counter() - began, 1),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_gb": round(int(output.split()[-2]) * 1024 / 1e9, 3),
     }
 
 
@@ -111,7 +134,10 @@ def _fit_exponents(rows: list[dict[str, float]]) -> dict[str, list[float]]:
             )
             for earlier, later in pairwise(rows)
         ]
-        for name in ("seconds", "processor_seconds", "peak_gb", "prepared_gb")
+        for name in (
+            *("seconds", "processor_seconds", "peak_gb", "prepared_gb"),
+            *("data_set_processor_seconds", "data_set_peak_gb"),
+        )
     }
 
 

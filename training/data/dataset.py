@@ -114,6 +114,8 @@ class Dataset:
     def known(self) -> "Dataset":
         """The data set without the events of unknown items (row 0)."""
         keep = self.rows > 0
+        if keep.all():
+            return self
         return replace(
             self,
             offsets=self.known_before[self.offsets],
