@@ -24,6 +24,10 @@ _WAITING_PER_WORKER = 2
 """Tasks given to an engine for each worker: enough that none waits, few enough to stop soon."""
 
 
+_MOST_RETRIES = 10
+"""Nodes that a task may lose. One that kills its process, for memory, ends the command then."""
+
+
 class Engine(Protocol):
     """Maps a function over tasks."""
 
@@ -104,7 +108,7 @@ class _Ray:
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come."""
-        remote = self.ray.remote(num_cpus=1, max_retries=-1)(_run_guarded)
+        remote = self.ray.remote(num_cpus=1, max_retries=_MOST_RETRIES)(_run_guarded)
         remaining = iter(tasks)
         running: list[Any] = []
         while True:

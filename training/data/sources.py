@@ -44,6 +44,10 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
 
+PREPARED_MANIFEST = "manifest.json"
+PREPARED_FORMAT = "kairos-events-"
+"""How the format of prepared events begins, which their manifest names first."""
+
 CHUNK_ROWS = 1_000_000
 """Rows of a Parquet file that are read at a time where events may not fit into memory."""
 
@@ -127,6 +131,11 @@ def is_url(location: str | Path) -> bool:
     return scheme.split("::")[0] in available_protocols()
 
 
+def is_manifest(content: bytes) -> bool:
+    """Return whether a file's content is the manifest of prepared events; others have one, too."""
+    return f'"{PREPARED_FORMAT}'.encode() in content[:200]
+
+
 def stream_file_events(file: Path, name: str) -> Iterator[pl.DataFrame]:
     """Read the events of one file in chunks, in `EVENT_SCHEMA` and in the order of the file.
 
@@ -173,7 +182,8 @@ def list_files(location: str | Path) -> list[Path]:
             "run kairos prepare on it first",
         )
     path = Path(location)
-    if (path / "manifest.json").is_file():
+    manifest = path / PREPARED_MANIFEST
+    if manifest.is_file() and is_manifest(manifest.read_bytes()):
         raise UnreadableSourceError(
             str(location),
             "a directory of events holds files of them",

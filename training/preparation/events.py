@@ -28,10 +28,10 @@ from training.data.dataset import (
 from training.data.erasures import Erasures
 from training.data.limited_users import ExcessEvents
 from training.data.plausible_times import LeftOutEvents
-from training.data.sources import is_database
+from training.data.sources import PREPARED_MANIFEST, is_database, is_manifest
 from training.data.split import expand_spans
 from training.preparation.folder import Folder
-from training.preparation.manifest import MANIFEST, Manifest
+from training.preparation.manifest import Manifest
 from training.preparation.shard import Shard
 from training.preparation.stages import decode_table
 
@@ -45,7 +45,10 @@ _NEVER = np.iinfo(np.int64).max
 
 def is_prepared(location: str) -> bool:
     """Return whether a location holds events that `prepare` has laid out."""
-    return not is_database(location) and Folder(location).has(MANIFEST)
+    folder = Folder(location)
+    if is_database(location) or not folder.has(PREPARED_MANIFEST):
+        return False
+    return is_manifest(folder.read(PREPARED_MANIFEST))
 
 
 @final

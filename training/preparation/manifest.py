@@ -7,10 +7,9 @@ from pydantic import Field, ValidationError
 
 from model.config import Config
 from model.errors import EventSourceError
+from training.data.sources import PREPARED_MANIFEST
 from training.preparation.folder import Folder
 from training.preparation.shard import FORMAT
-
-MANIFEST = "manifest.json"
 
 
 @final
@@ -105,7 +104,7 @@ class Manifest(Config):
             EventSourceError: if there is one of another format.
         """
         try:
-            content = folder.read(MANIFEST)
+            content = folder.read(PREPARED_MANIFEST)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:

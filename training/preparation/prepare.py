@@ -16,6 +16,7 @@ import polars as pl
 from model.errors import EventSourceError
 from training.data.database_source import count_events, find_last_event, read_erasures
 from training.data.sources import (
+    PREPARED_MANIFEST,
     SUFFIXES,
     format_location,
     is_database,
@@ -24,7 +25,7 @@ from training.data.sources import (
 )
 from training.engines import Engine
 from training.preparation.folder import Folder, open_location
-from training.preparation.manifest import MANIFEST, Manifest, Part, Plan
+from training.preparation.manifest import Manifest, Part, Plan
 from training.preparation.stages import (
     VOCABULARY,
     BuildTask,
@@ -265,7 +266,7 @@ def _write_manifest(
         last_at=max(shard.last_at for shard in built if shard.last_at is not None),
         shards=tuple(shard.entry for shard in built),
     )
-    folder.write(MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
+    folder.write(PREPARED_MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
     return manifest
 
 

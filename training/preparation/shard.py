@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from model.errors import EventSourceError
+from training.data.sources import PREPARED_FORMAT
 from training.preparation.folder import Folder
 
-FORMAT = "kairos-events-1"
+FORMAT = f"{PREPARED_FORMAT}1"
 
 _HEADER_SIZE = 8
 _DTYPES = {"I64": np.int64, "I32": np.int32, "I16": np.int16, "U8": np.uint8}

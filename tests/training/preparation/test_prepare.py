@@ -8,10 +8,10 @@ import pytest
 
 from model.errors import EventSourceError
 from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
+from training.data.sources import PREPARED_MANIFEST, read_events
 from training.engines import open_engine
 from training.preparation import prepare as preparing
-from training.preparation.events import PreparedEvents
-from training.preparation.manifest import MANIFEST
+from training.preparation.events import PreparedEvents, is_prepared
 from training.preparation.prepare import prepare
 from training.preparation.stages import PartitionTask, assign_shards, partition
 
@@ -123,7 +123,7 @@ def test_files_that_follow_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert digests(tmp_path / "grown") == digests(tmp_path / "anew")
     assert grown.manifest.events == len(events)
     names = {path.name for path in (tmp_path / "grown").iterdir()}
-    assert names == {MANIFEST, grown.manifest.plan.generation}
+    assert names == {PREPARED_MANIFEST, grown.manifest.plan.generation}
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -146,6 +146,19 @@ def test_a_directory_of_other_files_is_refused(tmp_path: Path) -> None:
         prepare_into(source, tmp_path / "other")
 
 
+def test_only_prepared_events_are_taken_for_such(tmp_path: Path) -> None:
+    events = odd_world(300)
+    source = write_parts(events, tmp_path / "source")
+    (source / "manifest.json").write_text('{"format": "of another program"}')
+    assert not is_prepared(str(source))
+    assert len(read_events(source)) == len(events)
+    directory = tmp_path / "prepared"
+    prepare_into(source, directory)
+    assert is_prepared(str(directory))
+    with pytest.raises(EventSourceError, match="give it to kairos train"):
+        read_events(directory)
+
+
 def test_an_invalid_event_is_named_by_file_and_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +170,7 @@ def test_an_invalid_event_is_named_by_file_and_row(
     ).write_parquet(file)
     with pytest.raises(EventSourceError, match=r"events\.parquet, row 71, column 'timestamp'"):
         prepare_into(file, tmp_path / "prepared")
-    assert not (tmp_path / "prepared" / MANIFEST).exists()
+    assert not (tmp_path / "prepared" / PREPARED_MANIFEST).exists()
 
 
 def test_a_file_of_each_kind_is_read(tmp_path: Path) -> None:

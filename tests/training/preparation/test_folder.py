@@ -1,0 +1,59 @@
+"""Folders on this machine and at URLs; files appear whole or not at all."""
+
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from model.errors import MissingPackageError
+from training.data.sources import is_database, is_url
+from training.preparation.folder import Folder, open_location
+
+
+@pytest.fixture(params=["path", "url"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    return Folder(str(tmp_path) if request.param == "path" else f"memory://{uuid4().hex}")
+
+
+def test_files_are_written_listed_and_removed(folder: Folder) -> None:
+    assert folder.names() == []
+    folder.write("a/2", b"two")
+    folder.write("a/1", b"one")
+    folder.write("b", b"before")
+    folder.write("b", b"after")
+    assert folder.names("a") == ["1", "2"]
+    assert (folder.names(), folder.folders()) == (["b"], ["a"])
+    assert folder.read("b") == b"after"
+    assert folder.has("a/1")
+    assert not folder.has("a")
+    folder.remove("a")
+    folder.remove("a")
+    assert folder.folders() == []
+    with pytest.raises(FileNotFoundError):
+        folder.read("a/1")
+
+
+def test_what_a_killed_process_left_is_no_file(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    partial = tmp_path / f".shard.{uuid4().hex}"
+    partial.write_bytes(b"half")
+    (tmp_path / ".hidden").write_bytes(b"of somebody else")
+    assert folder.names() == []
+    folder.remove_partial()
+    assert [path.name for path in tmp_path.iterdir()] == [".hidden"]
+
+
+def test_urls_of_files_and_of_databases_are_told_apart() -> None:
+    urls = ["s3://bucket/events", "file:///events", "memory://events", "simplecache::s3://b/e"]
+    databases = ["sqlite:///kairos.db", "postgresql+psycopg://host/kairos", "mysql://host/kairos"]
+    assert all(map(is_url, urls))
+    assert not any(map(is_database, urls))
+    assert all(map(is_database, databases))
+    assert not any(map(is_url, [*databases, "events.parquet", "/events/*.csv"]))
+
+
+def test_a_missing_package_of_a_url_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'kairos\[scale\]'"):
+        open_location("s3://bucket/events")
