@@ -44,7 +44,7 @@ def test_what_a_killed_process_left_is_no_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [".hidden"]
 
 
-def test_urls_of_files_and_of_databases_are_told_apart() -> None:
+def test_urls_of_files_are_no_databases() -> None:
     urls = ["s3://bucket/events", "file:///events", "memory://events", "simplecache::s3://b/e"]
     databases = ["sqlite:///kairos.db", "postgresql+psycopg://host/kairos", "mysql://host/kairos"]
     assert all(map(is_url, urls))
