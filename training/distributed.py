@@ -14,10 +14,15 @@ from typing import Any, TypeVar, final
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from model.errors import KairosError, TrainingError
 
 Result = TypeVar("Result")
+
+_OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+"""The setting of torchrun for a store of addresses per start; read by torch itself."""
 
 TIMEOUT = timedelta(hours=2)
 """The longest wait for another process; all wait while the leader validates and exports."""
@@ -142,12 +147,41 @@ def join_group() -> Iterator[ProcessGroup]:
             "training by several processes needs a torch with torch.distributed, but torch "
             f"{torch.__version__} has none; start a single process, or install another build"
         )
-    backend = choose_backend(uses_gpus=torch.cuda.is_available())
-    dist.init_process_group(backend, timeout=TIMEOUT)
+    store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
+    dist.init_process_group(
+        choose_backend(uses_gpus=torch.cuda.is_available()),
+        store=PrefixStore(_name_start(), store),
+        rank=rank,
+        world_size=size,
+        timeout=TIMEOUT,
+    )
     try:
         yield _describe_group()
     finally:
         dist.destroy_process_group()
+
+
+def _name_start() -> str:
+    """Name this start of the processes, so that none finds an address that another start left.
+
+    torchrun keeps its store of addresses when it starts processes again (torch 2.13), so they would
+    connect to those that have ended.
+
+    Raises:
+        KairosError: if torchrun on several machines may start processes again, but keeps its store.
+    """
+    restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    if int(os.environ.get("GROUP_WORLD_SIZE", "1")) == 1:
+        return f"start-{restarts}"
+    # The machines count their own restarts, so only a store of its own tells a start from others.
+    can_restart = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
+    if can_restart and os.environ.get(_OWN_STORE) != "1":
+        raise KairosError(
+            "on several machines torchrun must have a new store for every start of the processes, "
+            f"but {_OWN_STORE} is {os.environ.get(_OWN_STORE)}; set it to 1 where torchrun is "
+            "started, or give --max-restarts 0"
+        )
+    return "start"
 
 
 def _describe_group() -> ProcessGroup:
