@@ -356,7 +356,9 @@ class Recommender(nn.Module):
         )
 
     def _encode_at(self, batch: SequenceBatch, positions: Tensor) -> tuple[PositionOutputs, Tensor]:
-        if isinstance(self.encoder, SelectedPositions) and 2 * len(positions) < batch.rows.numel():
+        # Only on a CPU: a device would have to tell the host how many positions a history has.
+        selects = self.device.type == "cpu" and 2 * len(positions) < batch.rows.numel()
+        if selects and isinstance(self.encoder, SelectedPositions):
             users = self.encoder.encode_selected(batch, self._embed(batch.rows), positions)
             if users is not None:
                 return PositionOutputs(users.unsqueeze(1)), users

@@ -79,7 +79,8 @@ class QueryHistories(NamedTuple):
         """Select, from one row per history, the prefixes that end at flat positions."""
         length = self.events.shape[1]
         sample, last = positions // length, positions % length
-        longest = int(last.max()) + 1
+        # A device would have to tell the host the longest of these.
+        longest = int(last.max()) + 1 if last.device.type == "cpu" else length
         event_positions = torch.arange(longest, device=last.device)
         inputs = self.inputs
         if inputs is not None:

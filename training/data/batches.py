@@ -28,6 +28,9 @@ class TrainingBatch(NamedTuple):
         position_of: per target, which of `positions` it belongs to.
         weights: per target; the weights of one position's targets sum to one.
         users: per window, the index of its user.
+        window_of: per target, its window; on the host, as `targets_on_host`, where negatives are
+            drawn.
+        targets_on_host: the same as `targets`.
         seen: the items that every user has seen in training; no others are negatives.
     """
 
@@ -37,6 +40,8 @@ class TrainingBatch(NamedTuple):
     position_of: Int64[Tensor, " targets"]
     weights: Float[Tensor, " targets"]
     users: Int64[np.ndarray, " batch"]
+    window_of: Int64[np.ndarray, " targets"]
+    targets_on_host: Int64[np.ndarray, " targets"]
     seen: SeenItems
 
     def to(self, device: torch.device) -> "TrainingBatch":
@@ -190,17 +195,19 @@ class TrainingWindows:
         sample = np.repeat(np.arange(len(chosen)), counts)
         positions = self._positions[index]
         target_counts = self._target_counts[index]
-        targets = self._dataset.rows[expand_spans(positions + 1, target_counts)]
+        targets = self._dataset.rows[expand_spans(positions + 1, target_counts)].astype(np.int64)
         flat = sample * sequences.rows.shape[1] + positions - windows.starts[sample]
         return TrainingBatch(
             sequences=sequences,
             positions=torch.from_numpy(flat),
-            targets=torch.from_numpy(targets.astype(np.int64)),
+            targets=torch.from_numpy(targets),
             position_of=torch.from_numpy(np.repeat(np.arange(len(index)), target_counts)),
             weights=torch.from_numpy(
                 np.repeat(1 / target_counts, target_counts).astype(np.float32)
             ),
             users=users,
+            window_of=np.repeat(sample, target_counts),
+            targets_on_host=targets,
             seen=self._seen,
         )
 

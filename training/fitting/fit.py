@@ -105,7 +105,7 @@ def fit(
         rng = np.random.default_rng([config.seed, state.epoch])
         torch.manual_seed(int(rng.integers(2**62)))
         recommender.train()
-        losses = _EpochLosses(config, group, recommender.device)
+        losses = EpochLosses(config, group, recommender.device)
         plan = windows.plan(rng, tokens=config.tokens)
         if not group.is_alone:
             # The plan is the same in every process; what is drawn from here on is not.
@@ -183,7 +183,7 @@ class _Loss(nn.Module):
 
 
 @final
-class _EpochLosses:
+class EpochLosses:
     """The losses of an epoch's steps, read from the device a few at a time.
 
     To read one waits until the device has computed it, and until all processes have. A process

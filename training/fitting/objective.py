@@ -179,7 +179,7 @@ class _SoftmaxObjective:
             negatives, log_expected = (
                 drawn.to(vectors.device)
                 for drawn in draw_shared_negatives(
-                    batch.targets, len(vectors), self.config.negatives, rng
+                    batch.targets_on_host, len(vectors), self.config.negatives, rng
                 )
             )
             loss = sampled_softmax(
@@ -218,8 +218,9 @@ class _PairwiseObjective:
             negatives = score_negatives(users.unsqueeze(1), vectors, drawn.rows).squeeze(1)
         if repeats is not None:
             positives = repeats.add_to_targets(positives, targets, batch.position_of)
-            some = drawn.has_seen_all.nonzero().squeeze(-1)
-            if len(some):
+            chosen = np.flatnonzero(drawn.has_seen_all)
+            if len(chosen):
+                some = torch.from_numpy(chosen).to(targets.device)
                 # Only here can a negative be in the history, and only where a history holds the
                 # whole catalog: a table of the catalog is then no larger than the histories.
                 owners = batch.position_of[some]
@@ -294,7 +295,7 @@ def _compute_continuous_time_term(
 ) -> tuple[Tensor, Tensor]:
     """Compute the likelihood of the targets' times under every self-modulating layer.
 
-    Targets whose query time is withheld are left out. One draw within each interval serves all
+    Targets whose query time is withheld have no weight. One draw within each interval serves all
     layers.
 
     Returns:
@@ -309,17 +310,19 @@ def _compute_continuous_time_term(
         )
     positions = batch.positions[batch.position_of]
     given = batch.sequences.query_given.flatten()[positions]
-    membership = item_groups(batch.targets[given])
+    membership = item_groups(batch.targets)
+    # Weights of zero, not a selection, whose size a device would have to tell the host.
+    weights = batch.weights * given * membership.any(-1)
     drawn: Tensor | None = None
     if config.integral == "monte_carlo":
         drawn = intervals * torch.rand_like(intervals)
     total = intervals.new_zeros((), dtype=membership.dtype)
     for layer in layers:
         total = total + continuous_time_loss(
-            layer(intervals)[given],
-            None if drawn is None else layer(drawn)[given],
-            intervals.flatten()[positions[given]],
+            layer(intervals),
+            None if drawn is None else layer(drawn),
+            intervals.flatten()[positions],
             membership,
-            batch.weights[given],
+            weights,
         )
-    return total, batch.weights[given] * membership.any(-1)
+    return total, weights

@@ -34,13 +34,17 @@ def continuous_time_loss(
         membership: 1 where the target belongs to a group.
         weights: of the targets.
     """
+    # Replaced, not selected: a device would have to tell the host how many are left.
     has_group = membership.any(-1)
-    at_event, membership, weights = at_event[has_group], membership[has_group], weights[has_group]
+    at_event = torch.where(has_group[:, None, None], at_event, 0.0)
     of_target = torch.einsum("thg,tg->th", at_event, membership)
-    rates = 0.5 * at_event.sum(-1) if within is None else within[has_group].sum(-1)
-    integrals = rates * intervals[has_group].to(rates.dtype).unsqueeze(-1)
+    if within is None:
+        rates = 0.5 * at_event.sum(-1)
+    else:
+        rates = torch.where(has_group[:, None, None], within, 0.0).sum(-1)
+    integrals = rates * torch.where(has_group, intervals, 0.0).to(rates.dtype).unsqueeze(-1)
     likelihood = of_target.clamp(min=MIN_INTENSITY).log() - integrals
-    return weighted_mean(-likelihood.mean(-1), weights)
+    return weighted_mean(-likelihood.mean(-1), weights * has_group)
 
 
 def next_time_loss(

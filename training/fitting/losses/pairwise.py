@@ -103,13 +103,13 @@ class Negatives(NamedTuple):
     Attributes:
         rows: catalog rows, per owner.
         owner_of: per target, its owner.
-        has_seen_all: per target, whether its user has seen the whole catalog. Only then may a
-            negative be the target itself or be in the history.
+        has_seen_all: per target, on the host, whether its user has seen the whole catalog. Only
+            then may a negative be the target itself or be in the history.
     """
 
     rows: Int64[Tensor, "owners negatives"]
     owner_of: Int64[Tensor, " targets"]
-    has_seen_all: Bool[Tensor, " targets"]
+    has_seen_all: Bool[np.ndarray, " targets"]
 
 
 def draw_negatives(
@@ -120,16 +120,13 @@ def draw_negatives(
     DIFFERS(code): the many negatives of gBCE are shared by the targets of a window, which makes
     them as cheap as a few; the authors draw them per target.
     """
-    positions = batch.positions[batch.position_of]
-    window_of = positions // batch.sequences.rows.shape[1]
-    users = batch.users[window_of.cpu().numpy()]
-    seen_all = torch.from_numpy(batch.seen.unseen_counts[users] == 0)
+    users, device = batch.users[batch.window_of], batch.targets.device
     if isinstance(config, GBCEConfig):
-        owners, owner_of = batch.users, window_of
+        owners, owner_of = batch.users, torch.from_numpy(batch.window_of).to(device)
     else:
-        owners, owner_of = users, torch.arange(len(users), device=positions.device)
+        owners, owner_of = users, torch.arange(len(users), device=device)
     rows = torch.from_numpy(batch.seen.draw_unseen(owners, config.negatives, rng))
-    return Negatives(rows.to(positions.device), owner_of, seen_all.to(positions.device))
+    return Negatives(rows.to(device), owner_of, batch.seen.unseen_counts[users] == 0)
 
 
 def mask_targets(

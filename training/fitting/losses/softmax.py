@@ -221,7 +221,7 @@ def sampled_softmax(
 
 
 def draw_shared_negatives(
-    targets: Tensor, rows: int, count: int, rng: np.random.Generator
+    targets: Int64[np.ndarray, " targets"], rows: int, count: int, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Draw the negatives that all users of a batch share.
 
@@ -235,10 +235,10 @@ def draw_shared_negatives(
     Returns:
         The rows, and log(draws x probability) of each, on the CPU.
     """
-    counts = np.bincount(targets.cpu().numpy(), minlength=rows)
+    counts = np.bincount(targets, minlength=rows)
     probability = 0.5 * counts / counts.sum() + 0.5 / (rows - 1)
     probability[0] = 0.0
-    own = rng.choice(targets.cpu().numpy(), size=count // 2)
+    own = rng.choice(targets, size=count // 2)
     uniform = rng.integers(1, rows, size=count - len(own))
     drawn = np.concatenate((own, uniform))
     log_expected = np.log(count * probability[drawn])
