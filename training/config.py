@@ -119,6 +119,9 @@ class FitConfig(Config):
     scalar_learning_rate: PositiveFloat | None = None
     """Learning rate of vectors and scalars, such as biases and gates; by default that of the
     matrices. They often have farther to go."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the products of the encoder in training. bfloat16 is for GPUs, and less exact; the phases
+    of times, the softmax and all weights keep 32 bits or more."""
     warmup_steps: NonNegativeInt = 100
     """Batches over which the learning rates grow from zero."""
     decay: Literal["constant", "cosine"] = "cosine"

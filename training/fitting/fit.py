@@ -154,7 +154,7 @@ class _Step:
         optimizer: torch.optim.Optimizer,
         group: ProcessGroup,
     ) -> None:
-        loss = _Loss(recommender, Objective(recommender, config, group))
+        loss = _Loss(recommender, Objective(recommender, config, group), config)
         self._compute_loss = group.share_gradients(loss)
         self._optimizer = optimizer
 
@@ -173,13 +173,18 @@ class _Step:
 class _Loss(nn.Module):
     """The loss of a batch as a module, whose parameters are those of the recommender."""
 
-    def __init__(self, recommender: Recommender, objective: Objective) -> None:
+    def __init__(self, recommender: Recommender, objective: Objective, config: FitConfig) -> None:
         super().__init__()
         self.recommender = recommender
         self._objective = objective
+        self._is_lower = config.precision == "bfloat16"
 
     def forward(self, batch: TrainingBatch, rng: np.random.Generator) -> Tensor:
-        return self._objective.compute_loss(batch, rng)
+        if not self._is_lower:
+            return self._objective.compute_loss(batch, rng)
+        # Products only: PyTorch leaves values of 64 bits, and everything element-wise, as they are.
+        with torch.autocast(self.recommender.device.type, torch.bfloat16):
+            return self._objective.compute_loss(batch, rng)
 
 
 @final

@@ -1,6 +1,7 @@
 """The training objective: the loss of items, and of event times where an encoder models them."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -9,6 +10,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from model.encoders.shan import SHAN
+from model.encoders.time_lstm import TimeLSTM
 from model.errors import TrainingError
 from model.interfaces import CandidateScorer, Intensities, PositionOutputs
 from model.layers.interval_distribution import IntervalDistribution
@@ -35,6 +38,10 @@ from training.fitting.losses.softmax import (
 
 IntensityFunction = Callable[[Float64[Tensor, "batch len"]], Float[Tensor, "targets heads groups"]]
 """The intensities of one layer for every target, some days after its position's event."""
+
+
+_EXACT = (SHAN, TimeLSTM)
+"""Encoders that mix precisions in one operation, or mask by the least value of 32 bits."""
 
 
 class ItemTerm(NamedTuple):
@@ -64,12 +71,18 @@ class Objective:
         group: the processes among which each batch is divided.
 
     Raises:
-        TrainingError: if the encoder cannot be trained with the configured loss.
+        TrainingError: if the encoder cannot be trained with the configured loss or precision.
     """
 
     def __init__(
         self, recommender: Recommender, config: FitConfig, group: ProcessGroup = ALONE
     ) -> None:
+        if config.precision == "bfloat16" and isinstance(recommender.encoder, _EXACT):
+            raise TrainingError(
+                "an encoder trains in bfloat16 if all of its operations take it, but "
+                f"{type(recommender.encoder).__name__} has some that do not; set fit.precision to "
+                "float32"
+            )
         self._recommender = recommender
         self._config = config
         self._group = group
@@ -162,7 +175,13 @@ class _SoftmaxObjective:
     config: SoftmaxConfig
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
-        at = self.recommender.encode_at(batch.sequences, batch.positions)
+        at = _convert_to_float(self.recommender.encode_at(batch.sequences, batch.positions))
+        with _keep_precision(batch.targets.device):
+            return self._compute_term(at, batch, rng)
+
+    def _compute_term(
+        self, at: ScoredPositions, batch: TrainingBatch, rng: np.random.Generator
+    ) -> ItemTerm:
         vectors = self.recommender.static_vectors()
         repeats = _to_repeat_scores(at)
         popularity, weights = None, batch.weights
@@ -207,12 +226,12 @@ class _PairwiseObjective:
         states, repeats = at.outputs, _to_repeat_scores(at)
         targets, vectors = batch.targets, self.recommender.static_vectors()
         positions = batch.positions[batch.position_of]
-        users = self.recommender.user_vectors(states.users.flatten(0, 1)[positions])
+        users = self.recommender.user_vectors(states.users.flatten(0, 1)[positions].float())
         drawn = draw_negatives(batch, self.config, rng)
         rows = drawn.rows[drawn.owner_of]
         positives = (users * vectors[targets]).sum(-1)
         if isinstance(self.config, GBCEConfig):
-            whole = self.recommender.user_vectors(states.users)
+            whole = self.recommender.user_vectors(states.users.float())
             negatives = score_negatives(whole, vectors, drawn.rows).flatten(0, 1)[positions]
         else:
             negatives = score_negatives(users.unsqueeze(1), vectors, drawn.rows).squeeze(1)
@@ -256,6 +275,23 @@ class _CandidateObjective:
             return ItemTerm(loss, batch.weights, [], None)
         of_targets = _select_intensities_of_targets(intensities, positions, candidates.shape[1])
         return ItemTerm(loss, batch.weights, [of_targets], None)
+
+
+def _keep_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Compute in the precision of the arguments again, where a lower one was chosen."""
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def _convert_to_float(at: ScoredPositions) -> ScoredPositions:
+    """Convert what an encoder has computed in a lower precision, for the loss."""
+    added = at.added
+    return at._replace(
+        users=at.users.float(),
+        gates=None if at.gates is None else at.gates.float(),
+        added=None if added is None else added._replace(log_scores=added.log_scores.float()),
+    )
 
 
 def _to_repeat_scores(at: ScoredPositions) -> RepeatScores | None:
