@@ -133,7 +133,7 @@ def recommend_command(
 class StoredModel:
     """A version in a store, which any process of a machine that reaches the store can open."""
 
-    store: Path
+    store: str
     version: str
 
     def __call__(self) -> Predictor:
@@ -144,7 +144,7 @@ class StoredModel:
 def recommend_in_shards(
     events: str,
     output: str,
-    store: Path,
+    store: str,
     engine: EngineName,
     *,
     n: int,

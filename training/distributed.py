@@ -1,4 +1,4 @@
-"""The processes that train one model together: who they are, and what they tell each other.
+"""The processes that train one model together: their numbers, and what they exchange.
 
 torchrun or Ray Train starts them, and PyTorch carries what they exchange: by gloo between CPUs, by
 NCCL between GPUs. A process alone exchanges nothing.

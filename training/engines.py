@@ -4,7 +4,6 @@ What a task does must not depend on which engine runs it, nor on how often: Ray 
 lost node again. So a task reads files, and writes files under names of its own.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import Any, Literal, Protocol, TypeVar, final
 
-from model.errors import EventSourceError, KairosError, MissingPackageError, format_error
+from model.errors import EventSourceError, KairosError, format_error
+from training.ray_cluster import connect_to_ray
 
 EngineName = Literal["local", "ray"]
 
@@ -56,7 +56,7 @@ def open_engine(name: EngineName, workers: int = 1) -> Iterator[Engine]:
         MissingPackageError: if Ray is not installed.
     """
     if name == "ray":
-        with _connect_to_ray() as ray:
+        with connect_to_ray() as ray:
             yield _Ray(ray)
     elif workers == 1:
         yield _ThisProcess()
@@ -142,27 +142,3 @@ def _unwrap(result: Any) -> Any:
     if isinstance(result, _Failure):
         raise EventSourceError(result.message)
     return result
-
-
-@contextmanager
-def _connect_to_ray() -> Iterator[Any]:
-    """Connect to the cluster of this process or of RAY_ADDRESS, or start one on this machine."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError as error:
-        raise MissingPackageError(
-            "the engine 'ray' needs Ray, but it is not installed; install it with "
-            "pip install 'kairos[scale]', or take --engine local"
-        ) from error
-    is_mine = not ray.is_initialized()
-    if is_mine:
-        if os.environ.get("RAY_ADDRESS"):
-            ray.init(log_to_driver=False)
-        else:
-            ray.init(include_dashboard=False, log_to_driver=False)
-    try:
-        yield ray
-    finally:
-        if is_mine:
-            ray.shutdown()

@@ -1,13 +1,13 @@
 """Training by processes that Ray Train starts, on this machine or on those of a cluster."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from model.errors import KairosError, MissingPackageError
+from model.errors import KairosError
 from training.distributed import TIMEOUT, ProcessGroup, choose_backend, join_group
+from training.ray_cluster import connect_to_ray
 
 Result = TypeVar("Result")
 
@@ -43,27 +43,16 @@ def run_on_ray(
         KairosError: if the function raises one in any process, or if the processes died too often.
         MissingPackageError: if Ray is not installed.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray  # noqa: PLC0415 - an extra, and slow to import
-        from ray.train import FailureConfig, RunConfig, ScalingConfig  # noqa: PLC0415
-        from ray.train.torch import TorchConfig, TorchTrainer  # noqa: PLC0415
-        from ray.train.v2.api.exceptions import TrainingFailedError  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingPackageError(
-            "the engine 'ray' needs Ray, but it is not installed; install it with "
-            "pip install 'kairos[scale]', or take --engine local"
-        ) from error
 
     def run_in_process() -> Result:
         with join_group() as group:
             return work(group)
 
-    is_mine = not ray.is_initialized()
-    if is_mine:
-        # Only a Ray of this machine takes these settings.
-        ray.init(**({} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}))
-    try:
+    with connect_to_ray(shows_logs=True):
+        from ray.train import FailureConfig, RunConfig, ScalingConfig  # noqa: PLC0415
+        from ray.train.torch import TorchConfig, TorchTrainer  # noqa: PLC0415
+        from ray.train.v2.api.exceptions import TrainingFailedError  # noqa: PLC0415
+
         trainer = TorchTrainer(
             run_in_process,
             torch_config=TorchConfig(
@@ -79,24 +68,23 @@ def run_on_ray(
                 failure_config=FailureConfig(max_failures=restarts),
             ),
         )
-        returned: Result = trainer.fit().return_value
-        return returned
-    except TrainingFailedError as error:
-        for cause in _iter_causes(error):
-            if isinstance(cause, KairosError):
-                raise cause from error
-        raise KairosError(
-            f"processes that die are started again at most {restarts} times, but Ray Train gave "
-            f"up: {error}; see its messages above, and run the command again to resume"
-        ) from error
-    finally:
-        shutil.rmtree(output / _RUNS, ignore_errors=True)
-        if is_mine:
-            ray.shutdown()
+        try:
+            returned: Result = trainer.fit().return_value
+            return returned
+        except TrainingFailedError as error:
+            for cause in _iter_causes(error):
+                if isinstance(cause, KairosError):
+                    raise cause from error
+            raise KairosError(
+                f"processes that die are started again at most {restarts} times, but Ray Train "
+                f"gave up: {error}; see its messages above, and run the command again to resume"
+            ) from error
+        finally:
+            shutil.rmtree(output / _RUNS, ignore_errors=True)
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors of the processes that an error of Ray Train tells of."""
+    """Yield the errors of the processes that an error of Ray Train names."""
     for failure in getattr(error, "worker_failures", {}).values():
         cause = failure
         while cause is not None:
