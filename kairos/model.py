@@ -31,7 +31,7 @@ from model.errors import KairosError, ProvenanceError
 from model.history import Event, Query
 from model.inference.answers import Constraints, Recommendation, Sweep
 from model.inference.predictor import Predictor
-from model.store.store import BundleStore
+from model.store.location import open_bundle_store
 from training.bundle_evaluation import evaluate_bundle, read_recipe_of
 from training.config import RunConfig
 from training.evaluation.report import Report
@@ -307,6 +307,7 @@ class Model:
         """Copy the bundle into a store; services that follow the store can serve it at once.
 
         Args:
+            store: a directory, or `s3://bucket/prefix`.
             activate: make it the current version. The service's record of changes does not show
                 it, so `kairos models rollback` does not return to the version before; `kairos
                 models activate` and the dashboard record what they do.
@@ -317,7 +318,7 @@ class Model:
         Raises:
             BundleError: if the store has the version, but damaged.
         """
-        return BundleStore(Path(store)).add_copy(self._directory, activate=activate)
+        return open_bundle_store(store).add_copy(self._directory, activate=activate)
 
     def __repr__(self) -> str:
         counts = self.predictor.bundle.manifest.counts

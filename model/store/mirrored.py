@@ -134,6 +134,14 @@ class MirroredStore(BundleStore):
                 self.activate(directory.name)
         return directory.name
 
+    def add_copy(self, directory: Path, *, activate: bool = True) -> str:
+        """Publish a copy of a bundle, also one that is here but not in the object store."""
+        version = directory.name
+        if self.has_version(version) and not self._is_published(version):
+            open_predictor(self.root / version, self.keys)
+            self._upload(self.root / version)
+        return super().add_copy(directory, activate=activate)
+
     def sign(self, version: str) -> None:
         """Sign a published version here, and copy the signature to the object store."""
         super().sign(version)
@@ -176,7 +184,7 @@ class MirroredStore(BundleStore):
             try:
                 with super().lock_pointers():
                     held = {name: self.storage.read(name) for name in _POINTERS}
-                    if all(self._is_same(name, stored) for name, stored in held.items()):
+                    if all(self._is_lockable(name, stored) for name, stored in held.items()):
                         self._held.objects = held
                         yield
                         return
@@ -221,11 +229,14 @@ class MirroredStore(BundleStore):
         Raises:
             BundleError: if it is not.
         """
-        if self.storage.read(f"{BUNDLES}/{version}/{MANIFEST}") is None:
+        if not self._is_published(version):
             raise BundleError(
                 f"a version must be one of those published, but {version!r} is not in "
                 f"{self.storage.url} any more; list them with kairos models list"
             )
+
+    def _is_published(self, version: str) -> bool:
+        return self.storage.read(f"{BUNDLES}/{version}/{MANIFEST}") is not None
 
     def _attempt(self, step: Callable[[str], None], name: str, errors: list[BundleError]) -> None:
         """Run a step that must not prevent the next one, and collect its failure.
@@ -260,6 +271,10 @@ class MirroredStore(BundleStore):
             # Another process of this machine may have moved both since.
             if self.storage.read(name) == found:
                 super()._replace(name, None if found is None else found.content)
+
+    def _is_lockable(self, name: str, found: StoredObject | None) -> bool:
+        # Where it is missing, in a bucket that was emptied, a change is what brings it back.
+        return self._is_same(name, found) or (name == CURRENT and found is None)
 
     def _is_same(self, name: str, found: StoredObject | None) -> bool:
         try:

@@ -168,7 +168,11 @@ def test_a_foreign_pointer_is_not_followed(
 
 
 def test_an_emptied_bucket_empties_no_copy(
-    object_store: ObjectStore, url: str, trainer: MirroredStore, replica: MirroredStore
+    object_store: ObjectStore,
+    url: str,
+    trainer: MirroredStore,
+    replica: MirroredStore,
+    tmp_path: Path,
 ) -> None:
     first = publish(trainer)
     replica.synchronize(lists=True)
@@ -177,6 +181,12 @@ def test_an_emptied_bucket_empties_no_copy(
         with pytest.raises(BundleError, match="KAIROS_BUNDLE_STORE"):
             replica.synchronize(lists=True)
     assert replica.open().version == first
+    with pytest.raises(BundleError, match="not in s3://"):
+        replica.activate(first)
+    assert replica.add_copy(replica.root / first) == first
+    other = MirroredStore(ObjectStorage(url), tmp_path / "other")
+    other.synchronize()
+    assert other.open().version == first
 
 
 def test_an_unsigned_version_is_not_copied(
