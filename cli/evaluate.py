@@ -9,10 +9,11 @@ import typer
 from cli.console import exit_on_error, print_message, print_report
 from cli.options import RECIPE_HELP, Erased, Events, Threads, load_bundle_keys, load_erasures
 from model.bundle.reading import find_bundle
+from model.clock import now
 from model.store.opening import open_predictor
 from training.bundle_evaluation import evaluate_bundle, read_recipe_of
 from training.config import RunConfig
-from training.data.sources import read_events
+from training.preparation.events import read_training_events
 
 
 def evaluate_command(
@@ -37,5 +38,5 @@ def evaluate_command(
                 "[yellow]this bundle was refitted on all events, including the test's; "
                 "its manifest has the metrics that were measured before[/]"
             )
-        table = read_events(events, erasures=load_erasures(erased))
+        table = read_training_events(events, now(), load_erasures(erased))
         print_report(evaluate_bundle(predictor.bundle, config, table))

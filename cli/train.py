@@ -34,10 +34,10 @@ from training.distributed import ALONE, ProcessGroup, join_group
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
-from training.preparation.events import PreparedEvents, is_prepared
+from training.preparation.events import PreparedEvents, is_prepared, read_training_events
 from training.progress import TrainingProgress
 from training.ray_processes import run_on_ray
-from training.run import Outcome, TrainingEvents, train
+from training.run import Outcome, train
 
 INSPECTED_EVENTS = 5_000_000
 """Most prepared events that are inspected for a recommended recipe."""
@@ -189,14 +189,12 @@ def run_training(
     """Read the data and train with a progress bar."""
     torch.set_num_threads(threads)
     item_table = None if items is None else read_items(items)
-    read: TrainingEvents
-    if is_prepared(events):
-        read = PreparedEvents.open(events).select_plausible(now(), erasures)
-        left_out, excess = read.left_out, read.excess
-    else:
-        read = read_events(events, erasures=erasures)
+    read = read_training_events(events, now(), erasures)
+    if isinstance(read, pl.DataFrame):
         plausible, left_out = drop_implausible(read, now())
         _, excess = drop_excess(plausible)
+    else:
+        left_out, excess = read.left_out, read.excess
     if left_out.total:
         print_message(f"[yellow]left out[/] {left_out.describe()}; kairos inspect describes them")
     if excess.events:

@@ -1,6 +1,5 @@
 """Evaluation of a bundle on events, and the recipe that it was trained with."""
 
-import polars as pl
 from pydantic import ValidationError
 
 from model.bundle.bundle import Bundle
@@ -10,15 +9,16 @@ from training.config import RunConfig
 from training.evaluation.counting import tune_counting
 from training.evaluation.live_counts import count_live
 from training.evaluation.report import Report, build_report
+from training.preparation.events import TrainingEvents
 from training.run import build_dataset
 
 
-def evaluate_bundle(bundle: Bundle, config: RunConfig, events: pl.DataFrame) -> Report:
+def evaluate_bundle(bundle: Bundle, config: RunConfig, events: TrainingEvents) -> Report:
     """Measure a bundle and the references on the test questions of a recipe.
 
     Args:
         config: its split chooses the questions, and its filters the events.
-        events: as `training.data.sources.read_events` returns them.
+        events: as `training.preparation.events.read_training_events` returns them.
 
     Raises:
         TrainingError: if the events leave no question.

@@ -42,7 +42,7 @@ from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
 from training.fitting.weights import LearnedWeights
-from training.preparation.events import PlausibleEvents
+from training.preparation.events import PlausibleEvents, TrainingEvents
 
 CONTINUED = 0.5
 """Share of the epochs and of the learning rates of a refit from fitted weights."""
@@ -64,9 +64,6 @@ class Progress(Protocol):
     def finish_epoch(self, report: EpochReport) -> None:
         """Report that an epoch is done."""
 
-
-TrainingEvents = pl.DataFrame | PlausibleEvents
-"""A table of `training.data.sources.read_events`, or prepared events."""
 
 InitialiseWeights = Callable[[RecommenderConfig, Recommender, Catalog], None]
 """Replaces the weights of a fresh recommender for a catalog, before it is fitted."""

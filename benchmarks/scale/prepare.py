@@ -25,12 +25,9 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.scale.synthetic_events import DEMO, describe, fit, write_events
+from benchmarks.scale.synthetic_events import DEMO, fit, write_events
 
 RESULTS = Path(__file__).parent / "results" / "prepare.json"
-_COMPARED = 1_000_000
-"""Most events that are compared with the demo."""
-
 # The largest resident set that `wait4` reports includes that of the process before the program.
 _MEASURED = """
 import atexit, pathlib, resource
@@ -59,7 +56,6 @@ def main() -> None:
         "items": chosen.items,
         "limit_gb": chosen.limit_gb,
         "limit": "RLIMIT_DATA of each process",
-        "demo": describe(demo),
     }
     rows: list[dict[str, float]] = []
     for events in chosen.sizes:
@@ -68,9 +64,6 @@ def main() -> None:
         began = time.perf_counter()
         written, users = write_events(source, fit(demo), events=events, items=chosen.items)
         drawn = time.perf_counter() - began
-        if events <= _COMPARED:
-            whole = pl.read_parquet(source / "**" / "*.parquet", hive_partitioning=False)
-            record["synthetic"] = describe(whole)
         row = {"events": written, "users": users, "seconds_to_draw": round(drawn, 1)}
         row |= _prepare(source, target, chosen.limit_gb)
         rows.append(row)

@@ -8,9 +8,16 @@ week, how popular items are and how that drifts from month to month, and how oft
 item again. Events are drawn for blocks of users, and each
 block is written into one Parquet file per month, `month=2010-01/block-00000.parquet`: about four
 million events are in memory at a time, whatever their number. Equal arguments give equal files.
+
+    python -m benchmarks.scale.synthetic_events --compare
+
+Draws as many events of as many items as the demo has, measures both alike, and writes
+benchmarks/scale/results/synthetic_events.json.
 """
 
 import argparse
+import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +29,7 @@ from numpy.typing import NDArray
 from training.data.split import expand_spans
 
 DEMO = Path(__file__).parents[2] / "demo" / "events.parquet"
+RESULTS = Path(__file__).parent / "results" / "synthetic_events.json"
 BLOCK_EVENTS = 4_000_000
 
 _DAY = 86_400_000_000
@@ -283,20 +291,37 @@ def _divide_by_month(events: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]
         yield str(name), part.sort("timestamp", maintain_order=True)
 
 
+def compare(real: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Measure a log, and synthetic events of the same number and of as many items."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder)
+        items = real["item_id"].n_unique()
+        write_events(output, fit(real), events=len(real), items=items)
+        drawn = pl.read_parquet(output / "**" / "*.parquet", hive_partitioning=False)
+    return {"demo": describe(real), "synthetic": describe(drawn)}
+
+
 def main() -> None:
-    """Write events into a directory."""
+    """Write events into a directory, or compare them with the demo."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, required=True)
+    parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--compare", action="store_true")
     chosen = parser.parse_args()
+    demo = pl.read_parquet(DEMO)
+    if chosen.compare:
+        record = {"command": "python -m benchmarks.scale.synthetic_events --compare"}
+        text = json.dumps(record | compare(demo), indent=1) + "\n"
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(text, "utf-8")
+        print(text)
+        return
+    if chosen.output is None:
+        parser.error("events are written into a directory: name one with --output")
     events, users = write_events(
-        chosen.output,
-        fit(pl.read_parquet(DEMO)),
-        events=chosen.events,
-        items=chosen.items,
-        seed=chosen.seed,
+        chosen.output, fit(demo), events=chosen.events, items=chosen.items, seed=chosen.seed
     )
     print(f"{events:,} events of {users:,} users in {chosen.output}")
 

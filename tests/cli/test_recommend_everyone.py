@@ -154,6 +154,15 @@ def test_prepared_events_are_trained_on(world: World, run: Path, tmp_path: Path)
     assert report == (run / "report.json").read_bytes()
 
 
+def test_a_bundle_is_evaluated_on_prepared_events(world: World, run: Path, prepared: Path) -> None:
+    reports = [
+        kairos("evaluate", "--events", events, "--bundle", run).output
+        for events in (prepared, world.events)
+    ]
+    assert "counting" in reports[0]
+    assert reports[0] == reports[1]
+
+
 def test_parts_of_scores_are_not_written_in_shards(
     store: Path, prepared: Path, tmp_path: Path
 ) -> None:

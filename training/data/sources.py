@@ -188,7 +188,7 @@ def list_files(location: str | Path) -> list[Path]:
             str(location),
             "a directory of events holds files of them",
             "this one holds events that kairos prepare has laid out",
-            "give it to kairos train, or to kairos recommend with --engine",
+            "give it to kairos train, evaluate, or recommend with --engine",
         )
     if path.is_dir():
         found = [file for file in path.iterdir() if file.suffix in SUFFIXES]

@@ -28,7 +28,7 @@ from training.data.dataset import (
 from training.data.erasures import Erasures
 from training.data.limited_users import ExcessEvents
 from training.data.plausible_times import LeftOutEvents
-from training.data.sources import PREPARED_MANIFEST, is_database, is_manifest
+from training.data.sources import PREPARED_MANIFEST, is_database, is_manifest, read_events
 from training.data.split import expand_spans
 from training.preparation.folder import Folder
 from training.preparation.manifest import Manifest
@@ -49,6 +49,23 @@ def is_prepared(location: str) -> bool:
     if is_database(location) or not folder.has(PREPARED_MANIFEST):
         return False
     return is_manifest(folder.read(PREPARED_MANIFEST))
+
+
+def read_training_events(
+    location: str, now: int, erasures: Erasures | None = None
+) -> "TrainingEvents":
+    """Open prepared events, or read those of any other source, to train on or to evaluate with.
+
+    Args:
+        now: epoch microseconds.
+        erasures: users to leave out of prepared events and of files.
+
+    Raises:
+        EventSourceError: if they cannot be read.
+    """
+    if is_prepared(location):
+        return PreparedEvents.open(location).select_plausible(now, erasures)
+    return read_events(location, erasures=erasures)
 
 
 @final
@@ -203,6 +220,10 @@ class PlausibleEvents:
         if not any(mask.any() for mask in kept):
             raise explain_no_events(min_item_events, min_user_events)
         return _lay_out(shards, kept, item_ids, actions, items)
+
+
+TrainingEvents = pl.DataFrame | PlausibleEvents
+"""A table of `training.data.sources.read_events`, or prepared events."""
 
 
 def _lay_out(
