@@ -3,8 +3,8 @@
     python -m benchmarks.scale.prepare --sizes 1_000_000 10_000_000 100_000_000 --folder var/scale
 
 Draws synthetic events of each size (`benchmarks.scale.synthetic_events`), prepares them by the
-local engine in a process of its own, builds the data set of a training in another, and deletes
-them. Memory is the largest resident set of a process, which starts no other; that of a data set
+local engine in a process of its own, builds the data set of a training in another, up to ten
+million events also that of the files in a third, and deletes them. Memory is the largest resident set of a process, which starts no other; that of a data set
 includes the shards that are mapped into it. The data of both (heap and anonymous mappings,
 RLIMIT_DATA) is limited: an allocation beyond --limit-gb fails.
 Writes benchmarks/scale/results/prepare.json, with the exponents of the costs between sizes.
@@ -28,6 +28,9 @@ import polars as pl
 from benchmarks.scale.synthetic_events import DEMO, fit, write_events
 
 RESULTS = Path(__file__).parent / "results" / "prepare.json"
+_READ_AT_ONCE = 10_000_000
+"""Most events whose data set is also built of the files, as without a preparation."""
+
 # The largest resident set that `wait4` reports includes that of the process before the program.
 _MEASURED = """
 import atexit, pathlib, resource
@@ -65,7 +68,7 @@ def main() -> None:
         written, users = write_events(source, fit(demo), events=events, items=chosen.items)
         drawn = time.perf_counter() - began
         row = {"events": written, "users": users, "seconds_to_draw": round(drawn, 1)}
-        row |= _prepare(source, target, chosen.limit_gb)
+        row |= _prepare(source, target, events, chosen.limit_gb)
         rows.append(row)
         record |= {"rows": rows, "exponents": _fit_exponents(rows)}
         RESULTS.parent.mkdir(exist_ok=True)
@@ -74,9 +77,10 @@ def main() -> None:
         shutil.rmtree(chosen.folder)
 
 
-def _prepare(source: Path, target: Path, limit_gb: float) -> dict[str, float]:
+def _prepare(source: Path, target: Path, events: int, limit_gb: float) -> dict[str, float]:
     """Prepare the events and build their data set, and measure both."""
-    command = f"['prepare', {str(source / '**' / '*.parquet')!r}, {str(target)!r}]"
+    pattern = str(source / "**" / "*.parquet")
+    command = f"['prepare', {pattern!r}, {str(target)!r}]"
     prepared = _run(f"from cli.main import app; app({command})", limit_gb)
     data_set = _run(
         "from model.clock import now\n"
@@ -85,13 +89,23 @@ def _prepare(source: Path, target: Path, limit_gb: float) -> dict[str, float]:
         "selected.build_dataset()",
         limit_gb,
     )
-    return {
+    row = {
         **prepared,
         "source_gb": round(_sum_bytes(source) / 1e9, 3),
         "prepared_gb": round(_sum_bytes(target) / 1e9, 3),
         "shards": len([*target.glob("*/*.safetensors")]),
         **{f"data_set_{name}": value for name, value in data_set.items()},
     }
+    if events <= _READ_AT_ONCE:
+        of_files = _run(
+            "from training.config import RunConfig\n"
+            "from training.data.sources import read_events\n"
+            "from training.run import build_dataset\n"
+            f"build_dataset(RunConfig(), read_events({pattern!r}), None)",
+            limit_gb,
+        )
+        row |= {f"data_set_of_files_{name}": value for name, value in of_files.items()}
+    return row
 
 
 def _run(code: str, limit_gb: float) -> dict[str, float]:
