@@ -4,9 +4,10 @@
 
 Draws synthetic events of each size (`benchmarks.scale.synthetic_events`), prepares them by the
 local engine in a process of its own, builds the data set of a training in another, up to ten
-million events also that of the files in a third, and deletes them. Memory is the largest resident set of a process, which starts no other; that of a data set
-includes the shards that are mapped into it. The data of both (heap and anonymous mappings,
-RLIMIT_DATA) is limited: an allocation beyond --limit-gb fails.
+million events also that of the files in a third, and deletes them. Memory is the largest resident
+set of a process, which starts no other; that of a data set includes the shards that are mapped into
+it. The data of each (heap and anonymous mappings, RLIMIT_DATA) is limited: an allocation beyond
+--limit-gb fails.
 Writes benchmarks/scale/results/prepare.json, with the exponents of the costs between sizes.
 """
 
@@ -98,10 +99,13 @@ def _prepare(source: Path, target: Path, events: int, limit_gb: float) -> dict[s
     }
     if events <= _READ_AT_ONCE:
         of_files = _run(
-            "from training.config import RunConfig\n"
+            "from model.clock import now\n"
+            "from training.data.dataset import Dataset\n"
+            "from training.data.limited_users import drop_excess\n"
+            "from training.data.plausible_times import drop_implausible\n"
             "from training.data.sources import read_events\n"
-            "from training.run import build_dataset\n"
-            f"build_dataset(RunConfig(), read_events({pattern!r}), None)",
+            f"plausible, _ = drop_implausible(read_events({pattern!r}), now())\n"
+            "Dataset.of(drop_excess(plausible)[0])",
             limit_gb,
         )
         row |= {f"data_set_of_files_{name}": value for name, value in of_files.items()}
