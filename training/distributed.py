@@ -147,10 +147,11 @@ def join_group() -> Iterator[ProcessGroup]:
             "training by several processes needs a torch with torch.distributed, but torch "
             f"{torch.__version__} has none; start a single process, or install another build"
         )
+    start = _name_start()
     store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
     dist.init_process_group(
         choose_backend(uses_gpus=torch.cuda.is_available()),
-        store=PrefixStore(_name_start(), store),
+        store=PrefixStore(start, store),
         rank=rank,
         world_size=size,
         timeout=TIMEOUT,
