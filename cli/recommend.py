@@ -28,7 +28,7 @@ from model.history import Query
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 from training.data.dataset import Dataset
-from training.data.sources import is_database, read_events
+from training.data.sources import is_database, is_url, read_events
 from training.engines import EngineName, open_engine
 from training.preparation.events import PreparedEvents, is_prepared
 from training.preparation.folder import Folder
@@ -154,7 +154,7 @@ def recommend_in_shards(
     workers: int,
 ) -> None:
     """Recommend to every user, into a directory with one file per shard."""
-    folder = Folder(output)
+    folder = Folder.at(output)
     erasures = load_erasures(erased)
     request = Request(
         model_version=open_store(store).open().version,
@@ -170,10 +170,10 @@ def recommend_in_shards(
     with open_engine(engine, workers) as mapper, show_stages() as on_task:
         temporary = None
         if not is_prepared(events):
-            temporary = Folder(f"{output.rstrip('/')}/events")
+            temporary = Folder(f"{folder.location.rstrip('/')}/events")
             prepare(events, temporary.location, mapper, on_task=on_task)
         manifest = recommend_everyone(
-            StoredModel(store, request.model_version),
+            StoredModel(store if is_url(store) else Path(store).absolute(), request.model_version),
             request,
             PreparedEvents.open(events if temporary is None else temporary.location),
             folder,

@@ -45,7 +45,7 @@ _NEVER = np.iinfo(np.int64).max
 
 def is_prepared(location: str) -> bool:
     """Return whether a location holds events that `prepare` has laid out."""
-    folder = Folder(location)
+    folder = Folder.at(location)
     if is_database(location) or not folder.has(PREPARED_MANIFEST):
         return False
     return is_manifest(folder.read(PREPARED_MANIFEST))
@@ -83,7 +83,7 @@ class PreparedEvents:
         Raises:
             EventSourceError: if it has no manifest, as when a preparation was interrupted.
         """
-        folder = Folder(location)
+        folder = Folder.at(location)
         manifest = Manifest.read(folder)
         if manifest is None:
             raise EventSourceError(

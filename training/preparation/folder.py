@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Self, final
 from uuid import uuid4
 
 from model.errors import MissingPackageError
@@ -32,6 +32,11 @@ class Folder:
     """
 
     location: str
+
+    @classmethod
+    def at(cls, location: str) -> Self:
+        """Name a folder so that processes with other working directories find it, too."""
+        return cls(location if is_url(location) else str(Path(location).absolute()))
 
     def path(self, name: str) -> Path | None:
         """Return the path of a file on this machine; None at a URL."""
@@ -80,6 +85,7 @@ class Folder:
         if path is not None:
             return path.is_file()
         files, root = self._open()
+        files.invalidate_cache()
         return bool(files.isfile(f"{root}/{name}"))
 
     def names(self, folder: str = "") -> list[str]:

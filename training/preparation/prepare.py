@@ -79,7 +79,7 @@ def prepare(
         EventSourceError: if an event is invalid, the source has no events, or the directory holds
             other files.
     """
-    folder = Folder(directory)
+    folder = Folder.at(directory)
     earlier = Manifest.read(folder)
     if earlier is None:
         _require_own(folder)
