@@ -112,8 +112,7 @@ def test_users_erased_since_are_left_out(migrated_sqlite_url: str, tmp_path: Pat
     assert after.manifest.users == before.manifest.users - 1
     users = {user for shard in after.shards for user in shard.list_users()}
     assert "user-1é" not in users
-    generation = after.manifest.plan.generation
     assert {path.name for path in (tmp_path / "prepared").iterdir()} == {
-        generation,
+        after.manifest.folder,
         "manifest.json",
     }

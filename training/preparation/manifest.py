@@ -47,10 +47,17 @@ class Plan(Config):
     stored: int = 0
     parts: tuple[Part, ...]
 
-    @property
-    def generation(self) -> str:
-        """The name of the folder that holds what is written; equal plans write into the same."""
-        return hashlib.sha256(f"{FORMAT}\n{self.model_dump_json()}".encode()).hexdigest()[:16]
+    def name_folder(self, first_new: int) -> str:
+        """Return the name of the folder that a preparation writes into.
+
+        One that was killed goes on in the folder of the same plan that continues from the same
+        part: tasks then divide the same parts.
+
+        Args:
+            first_new: the number of the first part that no earlier preparation has read.
+        """
+        content = f"{FORMAT}\n{first_new}\n{self.model_dump_json()}"
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def continues(self, earlier: "Plan") -> bool:
         """Return whether this plan reads all that an earlier one has read, and then more."""
@@ -77,6 +84,7 @@ class Manifest(Config):
     """The contents of a directory of prepared events; written last, so one with it is complete.
 
     Attributes:
+        folder: the name of the folder of what was written.
         items: the number of items.
         actions: the number of actions.
         vocabulary: the name of the table of items and actions: the `kind` and `text` of each, the
@@ -87,6 +95,7 @@ class Manifest(Config):
 
     format: str = FORMAT
     plan: Plan
+    folder: str
     events: int
     users: int
     items: int

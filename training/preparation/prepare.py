@@ -53,7 +53,7 @@ _EVENT_BYTES = 5
 
 _MOST_SHARDS = 4_096
 
-_GENERATION = re.compile(r"[0-9a-f]{16}")
+_FOLDER = re.compile(r"[0-9a-f]{16}")
 
 
 def prepare(
@@ -87,14 +87,14 @@ def prepare(
     if earlier is not None and earlier.plan == plan:
         return earlier
     manifest = _run(plan, source, folder, engine, earlier, on_task)
-    _remove_others(folder, plan.generation)
+    _remove_others(folder, manifest.folder)
     folder.remove_partial()
     return manifest
 
 
 def _require_own(folder: Folder) -> None:
     foreign = folder.names("")
-    foreign += [name for name in folder.folders() if not _GENERATION.fullmatch(name)]
+    foreign += [name for name in folder.folders() if not _FOLDER.fullmatch(name)]
     if foreign:
         raise EventSourceError(
             "events are prepared into a directory of their own, but "
@@ -187,8 +187,9 @@ def _run(
     on_task: Callable[[str, int], None],
 ) -> Manifest:
     """Read the parts that were not read earlier, and write the shards and the manifest."""
-    target = Folder(f"{folder.location.rstrip('/')}/{plan.generation}")
     first_new = 0 if earlier is None else len(earlier.plan.parts)
+    name = plan.name_folder(first_new)
+    target = Folder(f"{folder.location.rstrip('/')}/{name}")
     done = {f"parts/{name}" for name in target.names("parts")}
     address = source if is_database(source) else None
     new = [*enumerate(plan.parts)][first_new:]
@@ -210,7 +211,7 @@ def _run(
         BuildTask(
             number=number,
             target=target,
-            name=plan.generation,
+            name=name,
             earlier=None if earlier is None else (folder, earlier.shards[number].name),
         )
         for number in range(plan.shards)
@@ -219,9 +220,9 @@ def _run(
     for shard in engine.run(build_shard, builds):
         built.append(shard)
         on_task("sort", len(builds))
-    manifest = _write_manifest(plan, folder, vocabulary, built)
-    for name in ("pieces", "parts"):
-        target.remove(name)
+    manifest = _write_manifest(plan, folder, name, vocabulary, built)
+    for done_with in ("pieces", "parts"):
+        target.remove(done_with)
     target.remove_partial()
     return manifest
 
@@ -250,6 +251,7 @@ def _merge_vocabulary(target: Folder, folder: Folder, earlier: Manifest | None) 
 def _write_manifest(
     plan: Plan,
     folder: Folder,
+    name: str,
     vocabulary: pl.DataFrame,
     built: list[BuiltShard],
 ) -> Manifest:
@@ -257,11 +259,12 @@ def _write_manifest(
     counts = dict(vocabulary.group_by("kind").len().iter_rows())
     manifest = Manifest(
         plan=plan,
+        folder=name,
         events=sum(shard.entry.events for shard in built),
         users=sum(shard.entry.users for shard in built),
         items=counts["item_id"],
         actions=counts["action"],
-        vocabulary=f"{plan.generation}/{VOCABULARY}",
+        vocabulary=f"{name}/{VOCABULARY}",
         first_at=min(shard.first_at for shard in built if shard.first_at is not None),
         last_at=max(shard.last_at for shard in built if shard.last_at is not None),
         shards=tuple(shard.entry for shard in built),
@@ -271,7 +274,7 @@ def _write_manifest(
 
 
 def _remove_others(folder: Folder, kept: str) -> None:
-    """Remove the folders of other generations."""
+    """Remove the folders of other preparations."""
     for name in folder.folders():
-        if name != kept and _GENERATION.fullmatch(name):
+        if name != kept and _FOLDER.fullmatch(name):
             folder.remove(name)

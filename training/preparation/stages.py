@@ -48,7 +48,7 @@ class PartitionTask:
     Attributes:
         address: of the database; None where the parts are files.
         parts: with their numbers in the plan, ascending.
-        target: the folder of the generation.
+        target: the folder of the preparation.
     """
 
     address: str | None
@@ -69,8 +69,8 @@ class BuildTask:
 
     Attributes:
         number: of the shard.
-        target: the folder of the generation.
-        name: of the folder of the generation, in the directory of prepared events.
+        target: the folder of the preparation.
+        name: of that folder, in the directory of prepared events.
         earlier: the directory of an earlier preparation, which this one continues, and its shard.
     """
 

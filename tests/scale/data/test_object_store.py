@@ -26,10 +26,10 @@ def test_events_are_prepared_from_and_into_s3(bucket: str, tmp_path: Path) -> No
         ]
     assert is_prepared(target)
     names = {name.removeprefix(f"{bucket.removeprefix('s3://')}/") for name in files.find(target)}
-    generation = manifest.plan.generation
-    shards = {f"prepared/{generation}/{number:05}.safetensors" for number in range(5)}
+    folder_of_shards = manifest.folder
+    shards = {f"prepared/{folder_of_shards}/{number:05}.safetensors" for number in range(5)}
     assert names == shards | {
-        f"prepared/{generation}/vocabulary.parquet",
+        f"prepared/{folder_of_shards}/vocabulary.parquet",
         "prepared/manifest.json",
     }
     remote = PreparedEvents.open(target).select_plausible(NOW).build_dataset()

@@ -13,7 +13,13 @@ from training.engines import open_engine
 from training.preparation import prepare as preparing
 from training.preparation.events import PreparedEvents, is_prepared
 from training.preparation.prepare import prepare
-from training.preparation.stages import PartitionTask, assign_shards, partition
+from training.preparation.stages import (
+    BuildTask,
+    BuiltShard,
+    PartitionTask,
+    assign_shards,
+    partition,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +129,29 @@ def test_files_that_follow_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert digests(tmp_path / "grown") == digests(tmp_path / "anew")
     assert grown.manifest.events == len(events)
     names = {path.name for path in (tmp_path / "grown").iterdir()}
-    assert names == {PREPARED_MANIFEST, grown.manifest.plan.generation}
+    assert names == {PREPARED_MANIFEST, grown.manifest.folder}
+
+
+def test_a_continued_preparation_is_not_taken_for_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = odd_world()
+    source = write_parts(events[:3_000], tmp_path / "source")
+    prepare_into(source, tmp_path / "prepared")
+    events[3_000:].write_parquet(source / "part-later.parquet")
+
+    def stop(task: BuildTask) -> BuiltShard:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "build_shard", stop)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_into(source, tmp_path / "prepared")
+    monkeypatch.setattr(preparing, "GROUP_BYTES", 10**9)  # all files in one task
+    (tmp_path / "prepared" / PREPARED_MANIFEST).unlink()
+    prepare_into(source, tmp_path / "prepared")
+    prepare_into(source, tmp_path / "anew")
+    assert digests(tmp_path / "prepared") == digests(tmp_path / "anew")
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
