@@ -98,6 +98,11 @@ def test_an_unavailable_device_is_rejected(world: World, tmp_path: Path, device:
     assert f"{device!r} is not" in output
 
 
+def test_several_workers_need_a_launcher(world: World, tmp_path: Path) -> None:
+    output = kairos(*world.train_arguments(tmp_path), "--workers", "2", exit_code=1).output
+    assert "add --engine ray, or run torchrun --nproc-per-node 2" in output
+
+
 def test_an_unknown_recipe_lists_the_shipped_ones(world: World, tmp_path: Path) -> None:
     output = kairos(
         "train", "--events", world.events, "--recipe", "dmeo", "--output", tmp_path, exit_code=1

@@ -58,9 +58,14 @@ class Launched:
         described = [(worker, worker.environ()) for worker in children]
         return {int(of["RANK"]): worker for worker, of in described if "RANK" in of}
 
+    def find_workers_of_ray(self) -> list[psutil.Process]:
+        """Find the processes of Ray Train that train."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [process for process in below if "RayTrainWorker" in process.name()]
+
     def finish(self) -> Path:
         """Wait for the command to end well; the bundle that it printed."""
-        self.process.wait(timeout=100)
+        self.process.wait(timeout=240)
         written = self.output.read_text("utf-8")
         assert self.process.returncode == 0, written
         (bundle,) = (line for line in written.splitlines() if line.startswith("/"))

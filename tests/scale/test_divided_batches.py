@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
@@ -106,12 +107,13 @@ def compare_methods(rank: int, directory: Path) -> None:
         init_method=f"file://{directory}/store",
         rank=rank,
         world_size=PROCESSES,
-        timeout=timedelta(seconds=60),
+        timeout=timedelta(seconds=300),
     )
     for method in METHODS:
         compare_method(method, ProcessGroup(rank, PROCESSES))
     dist.destroy_process_group()
 
 
+@pytest.mark.timeout(400)
 def test_the_mean_of_the_parts_is_the_loss_of_the_whole(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(compare_methods, (tmp_path,), nprocs=PROCESSES)
