@@ -173,7 +173,9 @@ def recommend_in_shards(
             temporary = Folder(f"{folder.location.rstrip('/')}/events")
             prepare(events, temporary.location, mapper, on_task=on_task)
         manifest = recommend_everyone(
-            StoredModel(store if is_url(store) else Path(store).absolute(), request.model_version),
+            StoredModel(
+                store if is_url(store) else str(Path(store).absolute()), request.model_version
+            ),
             request,
             PreparedEvents.open(events if temporary is None else temporary.location),
             folder,

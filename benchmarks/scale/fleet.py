@@ -78,6 +78,11 @@ def main() -> None:
 
 def _interpolate(measured: dict[int, dict[str, float]], name: str, items: int) -> float:
     sizes = sorted(measured)
+    if not sizes[0] <= items <= sizes[-1]:
+        raise SystemExit(
+            f"searches are interpolated between the measured sizes, {sizes[0]:,} to {sizes[-1]:,}, "
+            f"but a part has {items:,} items; measure them with benchmarks.scale.item_index"
+        )
     logs = np.log([measured[size][name] for size in sizes])
     return float(np.exp(np.interp(math.log(items), np.log(sizes), logs)))
 
