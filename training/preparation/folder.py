@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,22 +98,37 @@ class Folder:
         return self._list("", "directory")
 
     def _list(self, folder: str, kind: str) -> list[str]:
-        files, root = self._open()
-        files.invalidate_cache()
-        place = f"{root}/{folder}".rstrip("/")
-        if not files.isdir(place):
-            return []
-        entries = files.ls(place, detail=True)
-        names = (
-            entry["name"].rstrip("/").rsplit("/", 1)[-1]
-            for entry in entries
-            if entry["type"] == kind and entry["name"].rstrip("/") != place
-        )
+        path = self.path(folder)
+        if path is not None:
+            # Each by itself: one may be renamed meanwhile, by a task of a node that was lost.
+            entries = [*path.iterdir()] if path.is_dir() else []
+            is_kind = Path.is_dir if kind == "directory" else Path.is_file
+            names = [entry.name for entry in entries if is_kind(entry)]
+        else:
+            files, root = self._open()
+            files.invalidate_cache()
+            place = f"{root}/{folder}".rstrip("/")
+            found = files.ls(place, detail=True) if files.isdir(place) else []
+            names = [
+                entry["name"].rstrip("/").rsplit("/", 1)[-1]
+                for entry in found
+                if entry["type"] == kind and entry["name"].rstrip("/") != place
+            ]
         # Names that begin with a dot are of files that are being written.
         return sorted(name for name in names if not name.startswith("."))
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that it holds; do nothing if there is none."""
+        """Remove a file, or a folder with all that it holds; do nothing if there is none.
+
+        What another process writes into such a folder meanwhile may stay.
+        """
+        path = self.path(name)
+        if path is not None:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+            return
         files, root = self._open()
         files.invalidate_cache()
         place = f"{root}/{name}"

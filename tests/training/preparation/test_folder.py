@@ -1,6 +1,8 @@
 """Folders on this machine and at URLs; files appear whole or not at all."""
 
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -42,6 +44,28 @@ def test_what_a_killed_process_left_is_no_file(tmp_path: Path) -> None:
     assert folder.names() == []
     folder.remove_partial()
     assert [path.name for path in tmp_path.iterdir()] == [".hidden"]
+
+
+def test_files_are_listed_while_others_are_written(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    folder.write("pieces/kept", b"kept")
+    is_over = threading.Event()
+
+    def write_on() -> None:
+        while not is_over.is_set():
+            with suppress(OSError):  # what it writes is removed meanwhile
+                folder.write("pieces/other", b"of a task that runs twice", lasting=False)
+
+    writing = threading.Thread(target=write_on)
+    writing.start()
+    try:
+        for _ in range(300):
+            assert "kept" in folder.names("pieces")
+        folder.remove("pieces")
+    finally:
+        is_over.set()
+        writing.join()
+    assert not (tmp_path / "pieces" / "kept").exists()
 
 
 def test_urls_of_files_are_no_databases() -> None:
