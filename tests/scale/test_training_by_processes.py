@@ -1,4 +1,4 @@
-"""One model, trained by several processes that torchrun starts."""
+"""One model, trained by several processes that torchrun or Ray Train starts."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ def read_finished_epochs(checkpoint: Path) -> int:
         return int(json.loads(opened.metadata()["state"])["epoch"])
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: int) -> None:
     options = write_inputs(tmp_path, epochs=8, users=300)
     undisturbed = train_alone(options, tmp_path / "one")
@@ -53,6 +53,7 @@ def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: 
         restarted = launched.finish()
     losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (undisturbed, restarted)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert read_metrics(restarted) == pytest.approx(read_metrics(undisturbed), abs=0.02)
 
 
 def test_ray_replaces_a_killed_process_and_changes_nothing(tmp_path: Path) -> None:
@@ -67,4 +68,5 @@ def test_ray_replaces_a_killed_process_and_changes_nothing(tmp_path: Path) -> No
         by_ray = launched.finish()
     losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (alone, by_ray)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert read_metrics(by_ray) == pytest.approx(read_metrics(alone), abs=0.02)
     assert not (tmp_path / "ray" / "ray").exists()  # its records
