@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from model.bundle.index import ItemIndex
 from tests.item_vectors import draw_world
@@ -8,10 +9,18 @@ from training.item_index import choose_index, measure_overlap
 
 VECTORS, USERS = draw_world(30_000)
 EXACT = ItemIndex.build(VECTORS, "dot")
-"""Scoring all of them takes some twenty times as long as what `choose_index` may take."""
 
 
-def test_a_large_catalog_gets_candidates_that_hold_the_best() -> None:
+def set_durations(monkeypatch: pytest.MonkeyPatch, durations: NDArray[np.float64]) -> None:
+    """Make searches take as long as given, one after the other, the exact ones first."""
+    ticks = iter(np.cumsum(np.repeat(durations, 2)).tolist())
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+
+
+def test_a_large_catalog_gets_candidates_that_hold_the_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_durations(monkeypatch, 1 / np.arange(1, 50_000))
     index = choose_index(EXACT, USERS, IndexConfig())
     assert index.inverted is not None
     found = [index.search(user, 100)[0] for user in USERS[200:]]
@@ -25,8 +34,7 @@ def test_a_large_catalog_gets_candidates_that_hold_the_best() -> None:
 
 
 def test_candidates_are_not_used_where_they_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter(np.cumsum(np.arange(100_000)))
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
+    set_durations(monkeypatch, np.arange(1.0, 50_000))
     assert choose_index(EXACT, USERS, IndexConfig()) is EXACT
 
 
