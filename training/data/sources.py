@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 
@@ -63,8 +63,8 @@ def read_events(
 
     Args:
         location: a file, a directory or a glob of files; or a database URL. The suffix gives the
-            format: `.parquet`, `.csv` and `.tsv` with a header, `.jsonl`. The files of a directory
-            are read in the order of their names.
+            format: `.parquet`, `.csv` and `.tsv` with a header, `.jsonl`. The files of a directory,
+            and of those in it, are read in the order of their names.
         until: leave out events later than this instant (epoch microseconds, UTC).
         known_by: leave out events that arrived later than this instant (epoch microseconds, UTC),
             where the source records arrival: databases do, files do not.
@@ -191,7 +191,7 @@ def list_files(location: str | Path) -> list[Path]:
             "give it to kairos train, evaluate, or recommend with --engine",
         )
     if path.is_dir():
-        found = [file for file in path.iterdir() if file.suffix in SUFFIXES]
+        found = [file for file in path.rglob("*") if holds_events(file.relative_to(path))]
     elif path.is_file():
         found = [path]
     else:
@@ -203,7 +203,17 @@ def list_files(location: str | Path) -> list[Path]:
             "nothing like that is there",
             "check the path",
         )
-    return sorted(found)
+    return sorted(found, key=lambda file: file.as_posix())
+
+
+def holds_events(name: PurePath) -> bool:
+    """Return whether a file below a directory is of events, by its name.
+
+    Names that begin with a dot or an underscore are of what wrote the directory, such as unfinished
+    files.
+    """
+    is_hidden = any(part.startswith((".", "_")) for part in name.parts)
+    return name.suffix in SUFFIXES and not is_hidden
 
 
 def _parse_file(file: Path, parse: Callable[[RawTable], pl.DataFrame]) -> pl.DataFrame:

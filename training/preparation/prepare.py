@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from glob import has_magic
-from pathlib import Path
+from pathlib import PurePath
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from training.data.sources import (
     PREPARED_MANIFEST,
     SUFFIXES,
     format_location,
+    holds_events,
     is_database,
     is_url,
     list_files,
@@ -159,13 +160,13 @@ def _list_parts(source: str) -> Iterator[Part]:
     if has_magic(path):
         found = files.glob(path, detail=True)
     elif files.isdir(path):
-        found = {entry["name"]: entry for entry in files.ls(path, detail=True)}
+        found = files.find(path, detail=True)
     else:
         found = {path: files.info(path)} if files.isfile(path) else {}
     kept = {
         name: entry
         for name, entry in found.items()
-        if entry["type"] == "file" and Path(name).suffix in SUFFIXES
+        if entry["type"] == "file" and holds_events(_relate(name, path))
     }
     if not kept:
         raise EventSourceError(
@@ -176,6 +177,13 @@ def _list_parts(source: str) -> Iterator[Part]:
         changed = entry.get("ETag") or entry.get("LastModified") or entry.get("mtime") or ""
         address = files.unstrip_protocol(name)
         yield Part(name=address, size=int(entry["size"]), stamp=str(changed))
+
+
+def _relate(name: str, directory: str) -> PurePath:
+    """Return the name of a file below a directory; the last part of that of another file."""
+    file = PurePath(name)
+    is_below = PurePath(directory) in file.parents
+    return file.relative_to(directory) if is_below else PurePath(file.name)
 
 
 def _run(

@@ -165,6 +165,23 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert changed.manifest.events < len(events)
 
 
+def test_a_partitioned_directory_is_read_whole(tmp_path: Path) -> None:
+    events = odd_world()
+    source = tmp_path / "source"
+    for number, part in enumerate((events[:1_000], events[1_000:1_500], events[1_500:])):
+        write_parts(part, source / f"month=2026-{number + 1:02}", parts=2)
+    for left in ("_SUCCESS", ".part-000.parquet.crc", "_temporary/part-000.parquet"):
+        (source / left).parent.mkdir(exist_ok=True)
+        (source / left).write_bytes(b"unfinished")
+    prepared = prepare_into(source, tmp_path / "of-directory")
+    with open_engine("local") as engine:
+        prepare(f"file://{source}", str(tmp_path / "of-url"), engine, shards=5)
+    assert digests(tmp_path / "of-directory") == digests(tmp_path / "of-url")
+    read = ["user_id", "item_id", "timestamp", "action"]
+    assert prepared.read_sample(len(events)).select(read).equals(events.select(read))
+    assert read_events(source).select(read).equals(events.select(read))
+
+
 def test_a_directory_of_other_files_is_refused(tmp_path: Path) -> None:
     source = write_parts(odd_world(), tmp_path / "source")
     with pytest.raises(EventSourceError, match=r"holds 'part-000\.parquet'; name a new one"):
