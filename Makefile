@@ -43,7 +43,7 @@ test-slow: .venv/.installed  ## Run the slow tests: services, proxies, killed pr
 
 # One at a time: each starts processes of its own on every core.
 test-scale: .venv/.installed-scale  ## Run the tests of several machines: Ray, an object store, replicas
-	$(BIN)/pytest -m "scale and not slow" tests/scale
+	$(BIN)/pytest -m scale tests/scale
 
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA

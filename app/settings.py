@@ -147,8 +147,8 @@ class Settings(BaseSettings):
     """TCP port to listen on; 0 takes any free one."""
 
     workers: _Workers = 1
-    """Processes that serve on the address: one for each core that the service may use. Limits and
-    connections to the database are of each worker."""
+    """Processes that serve on the address: one for each core that the service may use. Connections
+    to the database are of each worker, and so are limits, except those of keys with PostgreSQL."""
 
     database_url: str = "sqlite:///var/kairos.db"
     """The database: `sqlite:///path` or `postgresql://user:password@host/name`. As a

@@ -50,7 +50,7 @@ Engine = Annotated[
     EngineName,
     typer.Option(
         help="Where tasks run: on this machine, or by Ray, on the cluster of RAY_ADDRESS if it is "
-        "set; pip install 'kairos[scale]'."
+        "set; it needs pip install 'kairos\\[scale]'."
     ),
 ]
 Workers = Annotated[
