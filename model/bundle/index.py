@@ -114,7 +114,9 @@ class ItemIndex:
         """Return an index of other vectors of the same items, with the same lists."""
         index = ItemIndex.build(vectors, self.similarity)
         if self.inverted is not None:
-            index.inverted = self.inverted.encode(vectors, is_distance=self._sign < 0)
+            index.inverted = self.inverted.encode(
+                vectors, self._vectors, is_distance=self._sign < 0
+            )
         return index
 
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -157,7 +159,9 @@ class ItemIndex:
             if count <= max(n, self._few):
                 return self._rank(user, np.flatnonzero(allowed), n)
             if self.inverted is not None:
-                return self._rank(user, self.inverted.search(user, _widen(n), allowed), n)
+                candidates = self.inverted.search(user, _widen(n), allowed)
+                if len(candidates) >= n:
+                    return self._rank(user, candidates, n)
         # Search for the excluded rows too and drop them here: FAISS ignores a selector silently on
         # some kinds of index, and the extra neighbours cost less than filtering inside.
         neighbours = min(n + (len(excluded) if allowed is None else 0), len(self))
@@ -165,7 +169,10 @@ class ItemIndex:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         if self.inverted is not None and self.finds_candidates(neighbours):
             found = self.inverted.search(user, _widen(neighbours))
-            return self._rank(user, found[~are_among(found, excluded)], n)
+            candidates = found[~are_among(found, excluded)]
+            # The lists that were read may hold fewer than usual: then all items are scored.
+            if len(candidates) >= min(n, len(self) - len(excluded)):
+                return self._rank(user, candidates, n)
         scores, indices = self._search_index(user, neighbours, allowed)
         rows = indices[0] + 1
         keep = (rows > 0) & ~are_among(rows, excluded)

@@ -12,7 +12,7 @@ The lists hold vectors between which a distance means a difference of scores
 import math
 from copy import copy
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 import faiss
 import numpy as np
@@ -28,6 +28,8 @@ _PASSES = 10
 """Passes of k-means over them."""
 _BATCH = 65_536
 """Vectors that are encoded at a time."""
+_MOVED = 1.1
+"""Growth of the squared distance from its centroid from which on an item is put elsewhere."""
 
 
 @final
@@ -47,8 +49,10 @@ class InvertedFile:
         *,
         probes: int | None = None,
         content: NDArray[np.uint8] | None = None,
+        placement: "_Placement | None" = None,
     ) -> None:
         self._index = index
+        self._placement = placement
         self._content = content  # where FAISS reads the codes
         transform = faiss.downcast_VectorTransform(index.chain.at(0))
         matrix = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
@@ -140,30 +144,62 @@ class InvertedFile:
         other.probes = probes
         return other
 
-    def encode(self, vectors: NDArray[np.float32], *, is_distance: bool) -> "InvertedFile":
-        """Encode other vectors of the same items, each in the list that its item is in.
+    def encode(
+        self, vectors: NDArray[np.float32], former: NDArray[np.float32], *, is_distance: bool
+    ) -> "InvertedFile":
+        """Encode other vectors of the same items, in the same lists.
 
-        For vectors that have changed a little, such as those with newer counts: computing lists
-        anew takes most of the time of `build`.
+        Items that have moved away from the centroid of their list, such as those that are popular
+        now, go into the list that is nearest to them: computing lists anew takes most of the time
+        of `build`, and finding the nearest list for all items much of the rest.
+
+        Args:
+            former: the vectors that the codes are of.
         """
-        items = ItemTransform(self._matrix, vectors, is_distance=is_distance)
+        list_of = np.empty(len(self), dtype=np.int64)
+        for number, members in enumerate(self._members):
+            list_of[members] = number
+        placement = self._placement or self._measure(former, list_of, is_distance=is_distance)
+        items, distances = placement.items, placement.distances.copy()
+        if items.exceeds(vectors):
+            items = ItemTransform(self._matrix, vectors, is_distance=is_distance)
+            distances[:] = 0  # every item is somewhere else
         quantiser = faiss.IndexFlatL2(self._lists.d)
         quantiser.add(self._centroids)
         index = _build_lists(quantiser, self.lists)
         # The ranges of the coordinates, which eight bits divide.
         faiss.copy_array_to_vector(faiss.vector_to_array(self._lists.sq.trained), index.sq.trained)
         index.is_trained = True
-        list_of = np.empty(len(self), dtype=np.int64)
-        for number, members in enumerate(self._members):
-            list_of[members] = number
         for first in range(0, len(vectors), _BATCH):
             batch = items.apply(vectors[first : first + _BATCH])
             numbers = np.arange(first, first + len(batch))
-            lists = list_of[first : first + len(batch)]
+            lists, placed = list_of[numbers], distances[first : first + len(batch)]
+            moved = _square_distances(batch, self._centroids[lists]) > _MOVED * placed
+            if moved.any():
+                nearest, found = quantiser.search(batch[moved], 1)
+                lists[moved], placed[moved] = found[:, 0], nearest[:, 0]
             index.add_core(
                 len(batch), faiss.swig_ptr(batch), faiss.swig_ptr(numbers), faiss.swig_ptr(lists)
             )
-        return InvertedFile(_join(self._matrix, index), probes=self.probes)
+        return InvertedFile(
+            _join(self._matrix, index),
+            probes=self.probes,
+            placement=_Placement(items, distances),
+        )
+
+    def _measure(
+        self, vectors: NDArray[np.float32], list_of: NDArray[np.int64], *, is_distance: bool
+    ) -> "_Placement":
+        """Measure how far items are from the centroids of their lists."""
+        items = ItemTransform(self._matrix, vectors, is_distance=is_distance)
+        distances = [
+            _square_distances(
+                items.apply(vectors[first : first + _BATCH]),
+                self._centroids[list_of[first : first + _BATCH]],
+            )
+            for first in range(0, len(vectors), _BATCH)
+        ]
+        return _Placement(items, np.concatenate(distances))
 
     def search(
         self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None = None
@@ -214,6 +250,25 @@ class InvertedFile:
             # As many again, as the share of the allowed items among them is not known.
             width = first
         return nearest[:first]
+
+
+class _Placement(NamedTuple):
+    """How items were put into lists.
+
+    Attributes:
+        items: turned their vectors into those that the lists hold.
+        distances: squared, of each item from the centroid of its list when it was put there.
+    """
+
+    items: ItemTransform
+    distances: NDArray[np.float32]
+
+
+def _square_distances(
+    vectors: NDArray[np.float32], others: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    squared: NDArray[np.float32] = ((vectors - others) ** 2).sum(-1)
+    return squared
 
 
 def _is_complete(index: faiss.IndexPreTransform) -> bool:

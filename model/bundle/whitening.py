@@ -59,7 +59,7 @@ class ItemTransform:
         *,
         is_distance: bool = False,
     ) -> None:
-        """Compute the largest norm of the vectors.
+        """Compute the largest norm of the vectors, which all items get.
 
         Args:
             matrix: of `compute_whitening`.
@@ -69,12 +69,18 @@ class ItemTransform:
         self._shape = matrix.shape
         self._inverse = np.linalg.inv(matrix[:width].astype(np.float64)).astype(np.float32)
         self._is_distance = is_distance
-        self._largest = 0.0
-        if not is_distance:
-            self._largest = max(
-                float(((vectors[first : first + _BATCH] @ self._inverse) ** 2).sum(-1).max())
-                for first in range(0, len(vectors), _BATCH)
-            )
+        self._largest = 0.0 if is_distance else self._find_largest(vectors)
+
+    def exceeds(self, vectors: NDArray[np.float32]) -> bool:
+        """Return whether a norm of some item vectors is larger than the largest one."""
+        return not self._is_distance and self._find_largest(vectors) > self._largest
+
+    def _find_largest(self, vectors: NDArray[np.float32]) -> float:
+        """Find the largest squared norm of transformed vectors."""
+        return max(
+            float(((vectors[first : first + _BATCH] @ self._inverse) ** 2).sum(-1).max())
+            for first in range(0, len(vectors), _BATCH)
+        )
 
     def apply(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform some of the item vectors."""

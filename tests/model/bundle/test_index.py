@@ -216,6 +216,30 @@ def test_newer_vectors_keep_the_lists() -> None:
     assert recall(inverted.replace_vectors(vectors), newer, USERS) > 0.99
 
 
+def test_items_that_become_popular_are_found() -> None:
+    vectors, users = draw_world(20_000)
+    inverted = ItemIndex.build(vectors, "dot").with_inverted_file(users[:200]).with_probes(32)
+    rng = np.random.default_rng(5)
+    hot = rng.permutation(20_000)[:100]
+    # One refresh after another, each of the index of the one before.
+    for log_count in (-6, -4, -3):
+        vectors[hot, -3:] = rng.normal(log_count, 0.3, size=(100, 3))
+        inverted = inverted.replace_vectors(vectors)
+    assert recall(inverted, ItemIndex.build(vectors, "dot"), USERS) > 0.99
+
+
+def test_as_many_items_as_asked_for_are_found() -> None:
+    # Items far from all others are in lists of their own, which are nearest to some users.
+    vectors, users = draw_world(20_000)
+    vectors[:40] = 1_000 * np.random.default_rng(6).normal(size=(40, vectors.shape[1]))
+    index = ItemIndex.build(vectors, "dot").with_inverted_file(users[:200]).with_probes(4)
+    assert index.finds_candidates(20)
+    allowed = np.arange(20_001) % 2 == 1
+    for user in vectors[:40:2]:
+        assert len(index.search(user, 20)[0]) == 20
+        assert len(index.search(user, 300, allowed=allowed)[0]) == 300
+
+
 def test_a_file_of_another_kind_is_refused(exact: ItemIndex, tmp_path: Path) -> None:
     exact.save(tmp_path / "items")
     content = read(tmp_path / "items")
