@@ -28,8 +28,8 @@ from training.config import RunConfig
 from training.data.erasures import Erasures
 from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
-from training.data.sources import format_location, read_events, read_items
-from training.device import parse_device
+from training.data.sources import format_location, is_database, is_url, read_events, read_items
+from training.device import AUTO, parse_device
 from training.distributed import ALONE, ProcessGroup, join_group
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
@@ -93,7 +93,7 @@ def train_command(
                 work.locate(),
                 output.resolve(),
                 processes=workers,
-                uses_gpus=device.startswith("cuda"),
+                uses_gpus=None if device == AUTO else device.startswith("cuda"),
                 threads=threads,
             )
         if not group.is_leader:
@@ -144,7 +144,10 @@ class _Training:
 
 
 def _locate(location: str) -> str:
-    return str(Path(location).resolve()) if Path(location).exists() else location
+    if is_database(location):
+        relative = location.removeprefix("sqlite:///")
+        return location if relative == location else f"sqlite:///{Path(relative).absolute()}"
+    return location if is_url(location) else str(Path(location).absolute())
 
 
 def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> RunConfig:

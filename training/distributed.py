@@ -72,7 +72,7 @@ class ProcessGroup:
         if self.is_leader:
             try:
                 outcome[0] = work()
-            except KairosError as error:
+            except (KairosError, OSError) as error:
                 outcome[1] = error
         dist.broadcast_object_list(outcome)
         if outcome[1] is not None:

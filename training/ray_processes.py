@@ -20,7 +20,7 @@ def run_on_ray(
     output: Path,
     *,
     processes: int,
-    uses_gpus: bool,
+    uses_gpus: bool | None,
     threads: int = 1,
     restarts: int = 3,
 ) -> Result:
@@ -32,7 +32,7 @@ def run_on_ray(
     Args:
         work: can be pickled, and reads nothing that other machines lack.
         output: an absolute path, of a file system that the machines share.
-        uses_gpus: whether every process has a GPU.
+        uses_gpus: whether every process has a GPU; None: if there are enough.
         threads: CPUs of each process.
         restarts: how often the processes are started again.
 
@@ -48,7 +48,9 @@ def run_on_ray(
         with join_group() as group:
             return work(group)
 
-    with connect_to_ray(shows_logs=True):
+    with connect_to_ray(shows_logs=True) as ray:
+        if uses_gpus is None:
+            uses_gpus = ray.cluster_resources().get("GPU", 0) >= processes
         from ray.train import FailureConfig, RunConfig, ScalingConfig  # noqa: PLC0415
         from ray.train.torch import TorchConfig, TorchTrainer  # noqa: PLC0415
         from ray.train.v2.api.exceptions import TrainingFailedError  # noqa: PLC0415

@@ -336,6 +336,11 @@ def _fit_with_checkpoints(
     """
     config = run.config
     identity = compute_fingerprint(config, split.dataset)
+    run.group.require_agreement(
+        "recipe and events",
+        identity,
+        "let all read the same, such as prepared events instead of a database that is written to",
+    )
     optimizer = make_optimizer(recommender, config.fit)
     try:
         state = load_checkpoint(run.output, identity, recommender, optimizer)

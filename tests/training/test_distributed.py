@@ -1,7 +1,53 @@
-import pytest
+from collections.abc import Callable
+from pathlib import Path
 
-from model.errors import KairosError
-from training.distributed import ALONE, join_group
+import pytest
+import torch.distributed as dist
+
+from model.errors import KairosError, TrainingError
+from tests import tiny
+from tests.training.progress import RecordingProgress
+from tests.training.recipes import RUN
+from training.distributed import ALONE, ProcessGroup, join_group
+from training.run import train
+
+LEADER = ProcessGroup(rank=0, size=2)
+
+
+def test_processes_with_other_events_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gather(values: list[object], own: object) -> None:
+        values[:] = [own, "that of other events"]
+
+    monkeypatch.setattr(dist, "all_gather_object", gather)
+    events = tiny.gap_world(users=30, length=8)
+    with pytest.raises(TrainingError, match="have the same recipe and events, but theirs are"):
+        train(RUN, events, None, tmp_path, progress=RecordingProgress(), group=LEADER)
+
+
+@pytest.mark.parametrize("error", [OSError("no space left"), KairosError("must be finite")])
+def test_an_error_of_the_leader_is_that_of_all(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    sent: list[object] = []
+    monkeypatch.setattr(dist, "broadcast_object_list", sent.extend)
+
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        LEADER.run_on_leader(fail)
+    monkeypatch.setattr(dist, "broadcast_object_list", _receive(sent))
+    with pytest.raises(type(error), match=str(error)):
+        ProcessGroup(rank=1, size=2).run_on_leader(fail)
+
+
+def _receive(sent: list[object]) -> Callable[[list[object]], None]:
+    def receive(objects: list[object]) -> None:
+        objects[:] = sent
+
+    return receive
 
 
 def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
