@@ -1,5 +1,6 @@
 """Rate limiting by one budget for all processes, which settle what they admitted each second."""
 
+import random
 import secrets
 import time
 from collections import OrderedDict
@@ -70,15 +71,23 @@ class SharedLimiter:
     Args:
         most: number of names that are kept.
         clock: a monotonic clock, in seconds.
+        draw: draws a number from 0 up to 1, by which fractions of tokens are rounded.
 
     Attributes:
         process: a random name of this process.
     """
 
-    def __init__(self, *, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
         self.process = secrets.token_hex(8)
         self._most = most
         self._clock = clock
+        self._draw = draw
         self._accounts: OrderedDict[str, _Account] = OrderedDict()
 
     def take(self, name: str, rate: float) -> float:
@@ -134,5 +143,11 @@ class SharedLimiter:
             if account is None:
                 continue
             account.share, account.settled_at, account.at = level.share, at, at
+            tokens = level.tokens * level.share
+            if level.share < 1 and tokens > 0:
+                # At random: of a low limit each process has less than a token in every settlement,
+                # and would never admit anything.
+                whole, fraction = divmod(tokens, 1)
+                tokens = whole + (self._draw() < fraction)
             # Less what was admitted since the usage was collected.
-            account.tokens = level.tokens * level.share - account.used
+            account.tokens = tokens - account.used

@@ -37,7 +37,7 @@ class Budgets:
     def settle(self, process: str, usages: list[Usage]) -> dict[str, Level]:
         settled = {}
         for name, rate, used, arrived in usages:
-            most, at = rate * 2, self._clock()
+            most, at = max(rate * 2, 1.0), self._clock()
             level, since = self._levels.get(name, (most, at))
             level = min(most, level + (at - since) * rate) - used
             self._levels[name] = (level, at)
@@ -48,7 +48,12 @@ class Budgets:
 
 
 def simulate(
-    arrivals: list[float], *, seconds: int, settles: bool = True, seed: int = 0
+    arrivals: list[float],
+    *,
+    seconds: int,
+    settles: bool = True,
+    seed: int = 0,
+    rate: float = RATE,
 ) -> list[list[int]]:
     """Let requests arrive at processes for a while; return the admitted ones by second.
 
@@ -57,13 +62,13 @@ def simulate(
     """
     clock, chance = Clock(), random.Random(seed)
     budgets = Budgets(clock)
-    processes = [SharedLimiter(most=10, clock=clock) for _ in arrivals]
+    processes = [SharedLimiter(most=10, clock=clock, draw=chance.random) for _ in arrivals]
     admitted = [[0] * len(arrivals) for _ in range(seconds)]
     for tick in range(seconds * 100):
         clock.at = tick / 100
         for number, (process, per_second) in enumerate(zip(processes, arrivals, strict=True)):
             for _ in range(int(per_second / 100) + (chance.random() < per_second / 100 % 1)):
-                admitted[tick // 100][number] += process.take("key", RATE) == 0
+                admitted[tick // 100][number] += process.take("key", rate) == 0
             # Each at a moment of its own.
             if settles and tick % 100 == 17 * number % 100:
                 process.apply(budgets.settle(process.process, process.collect()))
@@ -80,6 +85,17 @@ def test_all_processes_together_admit_the_rate(arrivals: list[float]) -> None:
     later = [sum(second) for second in admitted[20:]]
     assert min(later) > 0
     assert max(later) < RATE * 2.5
+
+
+@pytest.mark.parametrize(
+    ("rate", "processes"), [(1.0, 1), (1.0, 4), (1.0, 8), (0.1, 2), (0.1, 4), (2.0, 16), (5.0, 16)]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_low_limit_admits_its_rate(rate: float, processes: int, seed: int) -> None:
+    admitted = simulate([20.0] * processes, seconds=150, rate=rate, seed=seed)
+    # After the bursts of all processes were waited out.
+    later = sum(map(sum, admitted[50:]))
+    assert rate * 100 * 0.8 <= later <= rate * 100 * 1.05 + 1
 
 
 def test_processes_admit_by_what_comes_to_them() -> None:
