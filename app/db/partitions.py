@@ -5,6 +5,8 @@ whatever its time is: a repetition with another time is a repetition. So `event_
 and a trigger skips an event whose id is in it, as ON CONFLICT DO NOTHING does otherwise.
 """
 
+import re
+from calendar import monthrange
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from sqlalchemy.pool import NullPool
 from app.db.clock import read_time
 from app.db.engine import WRITES, open_engine
 from app.db.tables import StoredEvent
-from model.clock import from_datetime, to_datetime
+from model.clock import MICROSECONDS_PER_DAY, from_datetime, to_datetime
 from model.errors import KairosError
 
 MONTHS_AHEAD = 3
@@ -25,6 +27,7 @@ _DEFAULT = "events_default"
 _KEYS = "event_keys"
 _WHOLE = "events_whole"
 _EVENT_ID_INDEX = "ix_events_event_id"
+_OF_MONTH = re.compile(r"events_\d{4}_\d{2}(?!\d)")
 _LOCK = int.from_bytes(b"months")
 """The key of the advisory lock of those who change partitions."""
 _PATIENCE = "10s"
@@ -80,6 +83,11 @@ class Month:
         return from_datetime(datetime(self.year, self.number, 1, tzinfo=UTC))
 
     @property
+    def ends_at(self) -> int:
+        """The first instant after it, epoch microseconds."""
+        return self.begins_at + monthrange(self.year, self.number)[1] * MICROSECONDS_PER_DAY
+
+    @property
     def partition(self) -> str:
         """The name of the table of its events."""
         return f"events_{self.year:04}_{self.number:02}"
@@ -87,7 +95,7 @@ class Month:
     @property
     def bounds(self) -> str:
         """The instants of its events, in SQL."""
-        return f"FROM ({self.begins_at}) TO ({self.add(1).begins_at})"
+        return f"FROM ({self.begins_at}) TO ({self.ends_at})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ def is_partitioned(connection: Connection) -> bool:
 def is_of_partitions(name: str | None) -> bool:
     """Return whether a table, an index or a constraint exists for the partitions' sake alone."""
     return name is not None and (
-        name in {_KEYS, _DEFAULT, _EVENT_ID_INDEX} or name.startswith(("events_1", "events_2"))
+        name in {_KEYS, _DEFAULT, _EVENT_ID_INDEX} or _OF_MONTH.match(name) is not None
     )
 
 
@@ -178,23 +186,25 @@ def prune_events(database_url: str, keep_months: int, *, is_dry_run: bool = Fals
                 )
             first = Month.of(read_time(Session(connection))).add(1 - keep_months)
             old = [month for month in _list_months(connection) if month < first]
-            counts = {
-                month.partition: int(
-                    connection.scalar(text(f"SELECT count(*) FROM {month.partition}")) or 0
+            # Of the whole, as another process may drop a partition meanwhile.
+            found = connection.execute(
+                text(
+                    "SELECT tableoid::regclass::text, count(*) FROM events "
+                    f"WHERE at < {first.begins_at} GROUP BY tableoid"
                 )
-                for month in old
-            }
-            others = connection.scalar(
-                text(f"SELECT count(*) FROM {_DEFAULT} WHERE at < {first.begins_at}")
             )
-        pruned = Pruned(first.begins_at, counts, int(others or 0))
+            counts = {str(partition): int(events) for partition, events in found}
+        pruned = Pruned(
+            first.begins_at,
+            {month.partition: counts.get(month.partition, 0) for month in old},
+            counts.get(_DEFAULT, 0),
+        )
         if is_dry_run:
             return pruned
         for month in old:
             with _change(engine) as connection:
-                connection.execute(text(f"ALTER TABLE events DETACH PARTITION {month.partition}"))
-            with _change(engine) as connection:
-                connection.execute(text(f"DROP TABLE {month.partition}"))
+                # One statement: a detached table would stay if the process ended before its drop.
+                connection.execute(text(f"DROP TABLE IF EXISTS {month.partition}"))
         with _change(engine) as connection:
             connection.execute(text(f"DELETE FROM events WHERE at < {first.begins_at}"))
             # Those of dropped partitions, of which no trigger knows.
@@ -223,8 +233,8 @@ def _change(engine: Engine) -> Iterator[Connection]:
     It gives up a lock that cannot be had, so that requests do not queue up behind it for long.
     """
     with engine.connect().execution_options(**WRITES) as connection, connection.begin():
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
         connection.execute(text(f"SET LOCAL lock_timeout = '{_PATIENCE}'"))
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
         yield connection
 
 
@@ -310,7 +320,7 @@ def _add(connection: Connection, month: Month) -> None:
         text(
             # Of the partition itself: the triggers of `events` do not take it for a deletion.
             f"WITH moved AS (DELETE FROM {_DEFAULT} WHERE at >= {month.begins_at} "
-            f"AND at < {month.add(1).begins_at} RETURNING *) "
+            f"AND at < {month.ends_at} RETURNING *) "
             f"INSERT INTO {month.partition} SELECT * FROM moved"
         )
     )

@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from app.db import partitions
 from app.db.engine import WRITES, open_engine
 from app.db.erasures import ErasureRepository
 from app.db.events import EventRepository, EventRow
@@ -17,9 +19,11 @@ from app.db.partitions import (
     Month,
     PartitionError,
     extend_partitions,
+    is_of_partitions,
     partition_events,
     prune_events,
 )
+from app.errors import DatabaseUnavailableError
 from migrations.run import check
 from model.clock import MICROSECONDS_PER_DAY, now
 
@@ -196,6 +200,49 @@ def test_only_the_last_months_stay(url: str) -> None:
     check(url)
 
 
+def test_a_month_that_cannot_be_dropped_stays_whole(url: str) -> None:
+    with session(url) as opened:
+        opened.execute(text(f"CREATE VIEW old AS SELECT * FROM {THIS_MONTH.add(-4).partition}"))
+    with pytest.raises(SQLAlchemyError):
+        prune_events(url, 3)
+    assert count(url, "events") == 5
+    with session(url) as opened:
+        opened.execute(text("DROP VIEW old"))
+    assert prune_events(url, 3).events == 2
+    tables = {table for (table,) in read(url, "SELECT tablename FROM pg_tables")}
+    assert not tables & {THIS_MONTH.add(-ago).partition for ago in (3, 4, 5)}
+
+
+def test_months_are_dropped_twice_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    meeting = threading.Barrier(2)
+    change = partitions._change
+    begun = threading.local()
+
+    def meet(engine: Engine) -> AbstractContextManager[Connection]:
+        if not hasattr(begun, "here"):  # both know by now what to drop
+            begun.here = True
+            meeting.wait(10)
+        return change(engine)
+
+    monkeypatch.setattr(partitions, "_change", meet)
+    with ThreadPoolExecutor(2) as pool:
+        assert {pruned.events for pruned in pool.map(prune_events, [url] * 2, [3, 3])} == {3}
+    assert count(url, "events") == count(url, "event_keys") == 3
+
+
+def test_the_service_does_not_wait_long_for_a_change(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session(url) as opened:
+        opened.execute(text(f"DROP TABLE {THIS_MONTH.add(2).partition}"))
+    monkeypatch.setattr(partitions, "_PATIENCE", "50ms")
+    with session(url) as opened:
+        opened.execute(text(f"SELECT pg_advisory_xact_lock({partitions._LOCK})"))
+        with pytest.raises(DatabaseUnavailableError, match="LockNotAvailable"):
+            extend_partitions(url)
+    assert extend_partitions(url) == [THIS_MONTH.add(2).partition]
+
+
 def test_events_in_one_table_are_not_dropped(migrated_postgresql_url: str, sqlite_url: str) -> None:
     with pytest.raises(PartitionError, match="kairos partition-events"):
         prune_events(migrated_postgresql_url, 3)
@@ -210,3 +257,26 @@ def test_a_month_knows_its_neighbours() -> None:
     assert december.partition == "events_2025_12"
     assert Month.of(december.begins_at) == december
     assert Month.of(december.begins_at - 1) == Month(2025, 11)
+    assert december.ends_at == Month(2026, 1).begins_at
+    assert Month(2024, 2).ends_at == Month(2024, 3).begins_at
+
+
+@pytest.mark.parametrize("year", [1, 1000, 2999, 3000, 9999])
+def test_a_month_of_any_year_is_one(year: int) -> None:
+    month = Month(year, 12)
+    assert is_of_partitions(month.partition)
+    assert is_of_partitions(f"{month.partition}_pkey")
+    assert month.bounds == f"FROM ({month.begins_at}) TO ({month.begins_at + 31 * DAY})"
+
+
+@pytest.mark.parametrize("name", [None, "events", "events_1", "events_2026_backup"])
+def test_another_table_is_not_of_the_partitions(name: str | None) -> None:
+    assert not is_of_partitions(name)
+
+
+def test_the_last_month_of_all_is_a_table(migrated_postgresql_url: str) -> None:
+    last = Month(9999, 12)
+    assert add(migrated_postgresql_url, event(0, at=last.ends_at - 1)) == 1
+    assert partition_events(migrated_postgresql_url) == 1
+    assert count(migrated_postgresql_url, last.partition) == 1
+    check(migrated_postgresql_url)
