@@ -83,8 +83,8 @@ from model.store.mirrored import MirroredStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
 _SECONDS_BETWEEN_SETTLEMENTS = 1.0
-_SECONDS_BETWEEN_MONTHS = 3600.0
-"""Between looks for months of events that have no partition yet."""
+_SECONDS_BETWEEN_UPKEEPS = 3600.0
+"""Between looks for months of events without a partition, and for counts of ended processes."""
 
 _TAGS = [
     {"name": "recommendations", "description": "Items for a user at an instant."},
@@ -330,13 +330,13 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     yield count_impressions(context)
     if parse_url(settings.database_url).get_backend_name() == "postgresql":
         yield run_every(
-            _SECONDS_BETWEEN_MONTHS,
+            _SECONDS_BETWEEN_UPKEEPS,
             "partitions",
             lambda: asyncio.to_thread(extend_partitions, settings.database_url),
             is_essential=False,
         )
         yield run_every(
-            _SECONDS_BETWEEN_MONTHS,
+            _SECONDS_BETWEEN_UPKEEPS,
             "shares",
             lambda: delete_old_shares(context),
             is_essential=False,
