@@ -5,9 +5,11 @@ manifest names that folder last. A preparation that is killed leaves the manifes
 next one of the same source goes on with the parts that it had done.
 """
 
+import fcntl
+import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from glob import has_magic
 from pathlib import PurePath
 
@@ -28,16 +30,18 @@ from training.engines import Engine
 from training.preparation.folder import Folder, open_location
 from training.preparation.manifest import Manifest, Part, Plan
 from training.preparation.stages import (
+    SHARD_KIND,
     VOCABULARY,
     BuildTask,
     BuiltShard,
+    LostEventsError,
     PartitionTask,
     build_shard,
-    decode_table,
     encode_table,
     merge_vocabularies,
     name_vocabulary,
     partition,
+    read_written,
 )
 
 SHARD_EVENTS = 1_000_000
@@ -77,20 +81,50 @@ def prepare(
         on_task: called when a task is done, with the name of its stage and the number of its tasks.
 
     Raises:
-        EventSourceError: if an event is invalid, the source has no events, or the directory holds
-            other files.
+        EventSourceError: if an event is invalid, the source has no events, the directory holds
+            other files, or another preparation writes into it.
     """
     folder = Folder.at(directory)
-    earlier = Manifest.read(folder)
-    if earlier is None:
-        _require_own(folder)
-    plan, earlier = _plan(source, earlier, shards)
-    if earlier is not None and earlier.plan == plan:
-        return earlier
-    manifest = _run(plan, source, folder, engine, earlier, on_task)
-    _remove_others(folder, manifest.folder)
-    folder.remove_partial()
+    with _lock(folder):
+        before = Manifest.read(folder)
+        if before is None:
+            _require_own(folder)
+        plan, earlier = _plan(source, before, shards)
+        if earlier is not None and earlier.plan == plan:
+            manifest = earlier
+        else:
+            manifest = _run(plan, source, folder, engine, earlier, on_task)
+            _publish(manifest, folder, before)
+        _clean(folder, manifest)
     return manifest
+
+
+@contextmanager
+def _lock(folder: Folder) -> Iterator[None]:
+    """Lock out other preparations into a directory of this machine; there are no locks at a URL."""
+    path = folder.path("")
+    if path is None:
+        yield
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        # On a file system without locks, as at a URL, the counts of events tell that two ran.
+        with suppress(OSError):
+            _lock_directory(directory, folder)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _lock_directory(directory: int, folder: Folder) -> None:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise EventSourceError(
+            "one preparation at a time writes into a directory, but another one writes into "
+            f"{folder.location}; wait until it has ended, or name another directory"
+        ) from error
 
 
 def _require_own(folder: Folder) -> None:
@@ -194,45 +228,59 @@ def _run(
     earlier: Manifest | None,
     on_task: Callable[[str, int], None],
 ) -> Manifest:
-    """Read the parts that were not read earlier, and write the shards and the manifest."""
+    """Read the parts that were not read earlier, and write the shards."""
     first_new = 0 if earlier is None else len(earlier.plan.parts)
     name = plan.name_folder(first_new)
-    target = Folder(f"{folder.location.rstrip('/')}/{name}")
+    target = _name_target(folder, name)
     done = {f"parts/{name}" for name in target.names("parts")}
     address = source if is_database(source) else None
     new = [*enumerate(plan.parts)][first_new:]
-    partitions = [
-        task
-        for parts in _group(new)
-        if name_vocabulary((task := PartitionTask(address, parts, plan.shards, target)).number)
-        not in done
-    ]
-    for _ in engine.run(partition, partitions):
-        on_task("partition", len(partitions))
-    vocabulary = _merge_vocabulary(target, folder, earlier)
-    if vocabulary.is_empty():
-        raise EventSourceError(
-            f"a source holds events, but {plan.source} has none; check the location"
-        )
-    target.write(VOCABULARY, encode_table(vocabulary))
-    builds = [
-        BuildTask(
-            number=number,
-            target=target,
-            name=name,
-            earlier=None if earlier is None else (folder, earlier.shards[number].name),
-        )
-        for number in range(plan.shards)
-    ]
-    built: list[BuiltShard] = []
-    for shard in engine.run(build_shard, builds):
-        built.append(shard)
-        on_task("sort", len(builds))
-    manifest = _write_manifest(plan, folder, name, vocabulary, built)
-    for done_with in ("pieces", "parts"):
-        target.remove(done_with)
-    target.remove_partial()
-    return manifest
+    partitions = [PartitionTask(address, parts, plan.shards, target) for parts in _group(new)]
+    missing = [task for task in partitions if name_vocabulary(task.number) not in done]
+    for _ in engine.run(partition, missing):
+        on_task("partition", len(missing))
+    with _forget_lost(target):
+        counts, vocabulary = _read_counts(target, partitions, folder, earlier)
+        if vocabulary.is_empty():
+            raise EventSourceError(
+                f"a source holds events, but {plan.source} has none; check the location"
+            )
+        target.write(VOCABULARY, encode_table(vocabulary))
+        builds = [
+            BuildTask(
+                number=number,
+                target=target,
+                name=name,
+                events=counts.get(f"{number}", 0)
+                + (0 if earlier is None else earlier.shards[number].events),
+                earlier=None if earlier is None else (folder, earlier.shards[number].name),
+            )
+            for number in range(plan.shards)
+        ]
+        built: list[BuiltShard] = []
+        for shard in engine.run(build_shard, builds):
+            built.append(shard)
+            on_task("sort", len(builds))
+    return _describe(plan, name, vocabulary, built)
+
+
+@contextmanager
+def _forget_lost(target: Folder) -> Iterator[None]:
+    """Where files of a stage are lost, let the next preparation read all parts again."""
+    try:
+        yield
+    except LostEventsError:
+        _remove_stages(target)
+        raise
+
+
+def _remove_stages(target: Folder) -> None:
+    for stage in ("parts", "pieces"):
+        target.remove(stage)
+
+
+def _name_target(folder: Folder, name: str) -> Folder:
+    return Folder(f"{folder.location.rstrip('/')}/{name}")
 
 
 def _group(parts: list[tuple[int, Part]]) -> Iterator[tuple[tuple[int, Part], ...]]:
@@ -249,23 +297,25 @@ def _group(parts: list[tuple[int, Part]]) -> Iterator[tuple[tuple[int, Part], ..
         yield tuple(group)
 
 
-def _merge_vocabulary(target: Folder, folder: Folder, earlier: Manifest | None) -> pl.DataFrame:
-    vocabularies = [decode_table(target.read(f"parts/{name}")) for name in target.names("parts")]
-    if earlier is not None:
-        vocabularies.append(decode_table(folder.read(earlier.vocabulary)))
-    return merge_vocabularies(vocabularies)
+def _read_counts(
+    target: Folder, partitions: list[PartitionTask], folder: Folder, earlier: Manifest | None
+) -> tuple[dict[str, int], pl.DataFrame]:
+    """Read the numbers of new events by shard, and the vocabulary of all events."""
+    counted = merge_vocabularies(
+        read_written(target, name_vocabulary(task.number)) for task in partitions
+    )
+    of_shard = pl.col("kind") == SHARD_KIND
+    counts = dict(counted.filter(of_shard).select("text", "events").iter_rows())
+    new = counted.filter(~of_shard)
+    if earlier is None:
+        return counts, new
+    return counts, merge_vocabularies([read_written(folder, earlier.vocabulary), new])
 
 
-def _write_manifest(
-    plan: Plan,
-    folder: Folder,
-    name: str,
-    vocabulary: pl.DataFrame,
-    built: list[BuiltShard],
-) -> Manifest:
+def _describe(plan: Plan, name: str, vocabulary: pl.DataFrame, built: list[BuiltShard]) -> Manifest:
     built.sort(key=lambda shard: shard.entry.name)
     counts = dict(vocabulary.group_by("kind").len().iter_rows())
-    manifest = Manifest(
+    return Manifest(
         plan=plan,
         folder=name,
         events=sum(shard.entry.events for shard in built),
@@ -277,12 +327,25 @@ def _write_manifest(
         last_at=max(shard.last_at for shard in built if shard.last_at is not None),
         shards=tuple(shard.entry for shard in built),
     )
+
+
+def _publish(manifest: Manifest, folder: Folder, before: Manifest | None) -> None:
+    """Write the manifest, unless another preparation has written one since this one began."""
+    # That one has removed the folder of this one.
+    if Manifest.read(folder) not in (before, manifest):
+        raise EventSourceError(
+            "one preparation at a time writes into a directory, but another one has ended in "
+            f"{folder.location} meanwhile; run kairos prepare again"
+        )
     folder.write(PREPARED_MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
-    return manifest
 
 
-def _remove_others(folder: Folder, kept: str) -> None:
-    """Remove the folders of other preparations."""
+def _clean(folder: Folder, manifest: Manifest) -> None:
+    """Remove all that is not of a preparation."""
     for name in folder.folders():
-        if name != kept and _FOLDER.fullmatch(name):
+        if name != manifest.folder and _FOLDER.fullmatch(name):
             folder.remove(name)
+    target = _name_target(folder, manifest.folder)
+    _remove_stages(target)
+    for place in (target, folder):
+        place.remove_partial()

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 import polars as pl
 
+from model.errors import EventSourceError
 from training.data.database_source import stream_event_range
 from training.data.sources import CHUNK_ROWS, stream_file_events
 from training.preparation.folder import Folder, fetch
@@ -25,6 +26,9 @@ _ROWS_OF_FILE = 40
 
 VOCABULARY = "vocabulary.parquet"
 """The items and actions of all parts, with the numbers of their events."""
+
+SHARD_KIND = "shard"
+"""The kind of those rows of a task's vocabulary that count its events by shard."""
 
 _VOCABULARY = pl.Schema(
     {"kind": pl.String(), "text": pl.String(), "events": pl.Int64(), "first": pl.Int64()}
@@ -38,6 +42,10 @@ _COMPACT = pl.Schema(
         "position": pl.Int64(),
     }
 )
+
+
+class LostEventsError(EventSourceError):
+    """Files that a stage has written are not there, or no longer whole, in a later one."""
 
 
 @final
@@ -71,12 +79,14 @@ class BuildTask:
         number: of the shard.
         target: the folder of the preparation.
         name: of that folder, in the directory of prepared events.
+        events: how many the shard must have.
         earlier: the directory of an earlier preparation, which this one continues, and its shard.
     """
 
     number: int
     target: Folder
     name: str
+    events: int
     earlier: tuple[Folder, str] | None
 
 
@@ -110,10 +120,12 @@ def partition(task: PartitionTask) -> int:
     events = 0
     for chunk, frame in enumerate(_join_chunks(_stream_parts(task))):
         events += len(frame)
-        vocabulary = merge_vocabularies([vocabulary, *_count_texts(frame)])
+        counted = [*_count_texts(frame)]
         for number, piece in _divide(frame, task.shards):
+            counted.append(_count_shard(number, piece))
             name = f"pieces/{number:05}/{task.number:06}-{chunk:06}.parquet"
             task.target.write(name, encode_table(piece), lasting=False)
+        vocabulary = merge_vocabularies([vocabulary, *counted])
     task.target.write(name_vocabulary(task.number), encode_table(vocabulary), lasting=False)
     return events
 
@@ -159,10 +171,15 @@ def _count_texts(events: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield counted.select(pl.lit(kind).alias("kind"), text=kind, events="events", first="first")
 
 
+def _count_shard(number: int, piece: pl.DataFrame) -> pl.DataFrame:
+    row = (SHARD_KIND, str(number), len(piece), piece["position"].min())
+    return pl.DataFrame([row], _VOCABULARY, orient="row")
+
+
 def merge_vocabularies(vocabularies: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Add up the counts of items and actions, in the order of their first events."""
     return (
-        pl.concat(vocabularies)
+        pl.concat([_VOCABULARY.to_frame(), *vocabularies])
         .group_by("kind", "text")
         .agg(pl.col("events").sum(), pl.col("first").min())
         .sort("kind", "first", "text")
@@ -181,18 +198,27 @@ def _divide(events: pl.DataFrame, shards: int) -> Iterator[tuple[int, pl.DataFra
 
 
 def build_shard(task: BuildTask) -> BuiltShard:
-    """Sort the events of a shard by user, and write it."""
+    """Sort the events of a shard by user, and write it.
+
+    Raises:
+        LostEventsError: if there are fewer or more events than the tasks before have counted.
+    """
     events = _COMPACT.to_frame()
     if task.earlier is not None:
         events = _unpack(Shard.open(*task.earlier))
     pieces = [
-        task.target.read(f"pieces/{task.number:05}/{name}")
+        read_written(task.target, f"pieces/{task.number:05}/{name}")
         for name in task.target.names(f"pieces/{task.number:05}")
     ]
-    vocabulary = decode_table(task.target.read(VOCABULARY))
+    found = len(events) + sum(map(len, pieces))
+    if found != task.events:
+        raise LostEventsError(
+            f"a shard holds every event of its users, but {found:,} of the {task.events:,} events "
+            f"of shard {task.number} are in {task.target.location}; {_RUN_AGAIN}"
+        )
+    vocabulary = read_written(task.target, VOCABULARY)
     if pieces:
-        new = _number_texts(pl.concat(map(decode_table, pieces)), vocabulary)
-        events = pl.concat([events, new])
+        events = pl.concat([events, _number_texts(pl.concat(pieces), vocabulary)])
     shard = _sort(events, vocabulary)
     content = shard.encode()
     name = f"{task.number:05}.safetensors"
@@ -277,6 +303,25 @@ def _sort(events: pl.DataFrame, vocabulary: pl.DataFrame) -> Shard:
         names=np.frombuffer("".join(texts).encode(), dtype=np.uint8),
         name_offsets=np.cumsum(lengths),
     )
+
+
+_RUN_AGAIN = "run kairos prepare again, and no other one into the same directory meanwhile"
+
+
+def read_written(folder: Folder, name: str) -> pl.DataFrame:
+    """Read a table that an earlier stage has written.
+
+    Raises:
+        LostEventsError: if it is not there, or not whole: another preparation has removed it, or
+            the machine lost power before its disk had it.
+    """
+    try:
+        return decode_table(folder.read(name))
+    except (FileNotFoundError, pl.exceptions.PolarsError) as error:
+        raise LostEventsError(
+            "the stages of a preparation read what those before have written, but "
+            f"{folder.location}/{name} is not there or not whole; {_RUN_AGAIN}"
+        ) from error
 
 
 def encode_table(table: pl.DataFrame) -> bytes:
