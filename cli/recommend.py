@@ -33,7 +33,10 @@ from training.engines import EngineName, open_engine
 from training.preparation.events import PreparedEvents, is_prepared
 from training.preparation.folder import Folder
 from training.preparation.prepare import prepare
-from training.recommendations import Request, read_interrupted, recommend_everyone
+from training.recommendations import Request, read_interrupted, recommend_everyone, require_own
+
+_PREPARED = ".events"
+"""The folder of events that are prepared for one call, below its output; no user names one so."""
 
 
 def recommend_command(
@@ -155,6 +158,7 @@ def recommend_in_shards(
 ) -> None:
     """Recommend to every user, into a directory with one file per shard."""
     folder = Folder.at(output)
+    require_own(folder)  # fails now, not after hours of work
     erasures = load_erasures(erased)
     request = Request(
         model_version=open_store(store).open().version,
@@ -170,7 +174,7 @@ def recommend_in_shards(
     with open_engine(engine, workers) as mapper, show_stages() as on_task:
         temporary = None
         if not is_prepared(events):
-            temporary = Folder(f"{folder.location.rstrip('/')}/events")
+            temporary = Folder(f"{folder.location.rstrip('/')}/{_PREPARED}")
             prepare(events, temporary.location, mapper, on_task=on_task)
         manifest = recommend_everyone(
             StoredModel(
@@ -184,7 +188,7 @@ def recommend_in_shards(
             on_task=on_task,
         )
         if temporary is not None:
-            folder.remove("events")
+            folder.remove(_PREPARED)
     print_message(f"{manifest.users:,} users in {len(manifest.files)} files")
     typer.echo(output)
 

@@ -6,9 +6,11 @@ another order, and their last bits would differ from the service's answers.
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Protocol, final
 
 import numpy as np
@@ -42,6 +44,7 @@ ANSWERS = pl.Schema(
 MANIFEST = "manifest.json"
 _STARTED = "started.json"
 _IDENTITY = "kairos"
+_ANSWERS_FILE = re.compile(r"\d{5,}\.parquet")
 
 
 class OpenModel(Protocol):
@@ -117,9 +120,13 @@ def recommend_everyone(
         on_task: called when a task is done, with the name of its stage and the number of its tasks.
 
     Raises:
-        EventSourceError: if the events cannot be read, or the files do not hold one row per user.
+        EventSourceError: if the events cannot be read, the files do not hold one row per user, or
+            the directory holds other files.
     """
-    _forget_others(output, request)
+    require_own(output)
+    # In this order: a directory always says that its files are recommendations.
+    output.write(_STARTED, request.model_dump_json().encode())
+    output.remove(MANIFEST)
     tasks = [
         ShardTask(
             open_model=open_model,
@@ -142,8 +149,9 @@ def recommend_everyone(
     for _ in engine.run(recommend_shard, missing):
         on_task("recommend", len(missing))
     names = tuple(task.name for task in tasks)
-    for name in kept - {*names, _STARTED}:
-        output.remove(name)
+    for name in kept - {*names}:
+        if _ANSWERS_FILE.fullmatch(name):
+            output.remove(name)
     users = sum(_count_rows(output, name) for name in names)
     if erasures is None and users != events.manifest.users:
         raise EventSourceError(
@@ -167,10 +175,35 @@ def read_interrupted(output: Folder) -> Request | None:
         return None
 
 
-def _forget_others(output: Folder, request: Request) -> None:
-    """Record the request, so that an interrupted one can go on at its query time."""
-    output.remove(MANIFEST)
-    output.write(_STARTED, request.model_dump_json().encode())
+def require_own(output: Folder) -> None:
+    """Refuse a directory that holds anything but recommendations.
+
+    Raises:
+        EventSourceError: if it does.
+    """
+    names = output.names()
+    foreign = [
+        name
+        for name in names
+        if not (_ANSWERS_FILE.fullmatch(name) or name in (MANIFEST, _STARTED))
+    ]
+    if not foreign and not _holds_recommendations(output):
+        foreign = names
+    if foreign:
+        raise EventSourceError(
+            "recommendations are written into a directory of their own, but "
+            f"{output.location} holds {foreign[0]!r}; name a new one"
+        )
+
+
+def _holds_recommendations(output: Folder) -> bool:
+    if not output.has(MANIFEST):
+        return read_interrupted(output) is not None
+    try:
+        RecommendationManifest.model_validate_json(output.read(MANIFEST))
+    except ValidationError:
+        return False
+    return True
 
 
 def _identify(request: Request, shard: str) -> str:
@@ -178,15 +211,17 @@ def _identify(request: Request, shard: str) -> str:
 
 
 def _read_identity(output: Folder, name: str) -> str | None:
-    path = output.path(name)
-    source = io.BytesIO(output.read(name)) if path is None else path
-    return pl.read_parquet_metadata(source).get(_IDENTITY)
+    return pl.read_parquet_metadata(_open_file(output, name)).get(_IDENTITY)
 
 
 def _count_rows(output: Folder, name: str) -> int:
+    rows = pl.scan_parquet(_open_file(output, name), glob=False).select(pl.len())
+    return int(rows.collect().item())
+
+
+def _open_file(output: Folder, name: str) -> Path | io.BytesIO:
     path = output.path(name)
-    source = io.BytesIO(output.read(name)) if path is None else path
-    return int(pl.scan_parquet(source, glob=False).select(pl.len()).collect().item())
+    return io.BytesIO(output.read(name)) if path is None else path
 
 
 def recommend_shard(task: ShardTask) -> int:

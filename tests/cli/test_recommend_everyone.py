@@ -1,5 +1,6 @@
 """`kairos prepare`, and `kairos recommend --engine` over its shards."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from model.inference.answers import Constraints
 from model.store.store import BundleStore
 from tests.app.client import running
 from tests.cli.world import World, kairos
+from training.preparation.events import PreparedEvents
 from training.recommendations import MANIFEST
 
 QUERY_TIME = "2024-02-01T00:00:00Z"
@@ -172,3 +174,23 @@ def test_parts_of_scores_are_not_written_in_shards(
         exit_code=1,
     ).output
     assert "leave out --engine or --explain" in output
+
+
+def test_prepared_events_below_the_output_stay(
+    store: Path, prepared: Path, world: World, tmp_path: Path
+) -> None:
+    shutil.copytree(prepared, tmp_path / "events")
+    recommend(str(world.events), store, tmp_path, "--query-time", QUERY_TIME)
+    assert PreparedEvents.open(str(tmp_path / "events")).manifest.users == 30
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"00000.parquet", MANIFEST, "events"}
+
+
+def test_an_output_of_other_files_is_refused(store: Path, prepared: Path, world: World) -> None:
+    output = kairos(
+        *("recommend", "--events", prepared, "--store", store, "--output", world.events.parent),
+        *("--engine", "local"),
+        exit_code=1,
+    ).output
+    assert "name a new one" in output
+    assert world.events.exists()
