@@ -136,7 +136,7 @@ def recommend_everyone(
             erasures=erasures,
             output=output,
             name=f"{number:05}.parquet",
-            identity=_identify(request, entry.sha256),
+            identity=_identify(request, entry.sha256, events.manifest.vocabulary_sha256),
         )
         for number, entry in enumerate(events.manifest.shards)
     ]
@@ -206,8 +206,10 @@ def _holds_recommendations(output: Folder) -> bool:
     return True
 
 
-def _identify(request: Request, shard: str) -> str:
-    return hashlib.sha256(f"{request.model_dump_json()}\n{shard}".encode()).hexdigest()
+def _identify(request: Request, shard: str, vocabulary: str) -> str:
+    # A shard holds numbers of items, and the vocabulary their ids.
+    content = f"{request.model_dump_json()}\n{shard}\n{vocabulary}"
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _read_identity(output: Folder, name: str) -> str | None:

@@ -70,3 +70,22 @@ def test_files_of_more_shards_are_removed(
     fewer = prepare_into(tmp_path / "events.parquet", tmp_path / "fewer", shards=2)
     assert {*recommend(model, fewer, output)} == {"00000.parquet", "00001.parquet"}
     assert len(pl.read_parquet(output / "*.parquet")) == 12
+
+
+def test_files_of_events_of_other_items_are_replaced(
+    model: TinyModel, events: PreparedEvents, tmp_path: Path
+) -> None:
+    table = pl.read_parquet(tmp_path / "events.parquet")
+    ids = table["item_id"].unique().sort()
+    renamed = table.with_columns(pl.col("item_id").replace_strict(ids, ids.reverse()))
+    renamed.write_parquet(tmp_path / "renamed.parquet")
+    others = prepare_into(tmp_path / "renamed.parquet", tmp_path / "others", shards=3)
+    digests = [[shard.sha256 for shard in of.manifest.shards] for of in (events, others)]
+    assert digests[0] == digests[1]
+    recommend(model, events, tmp_path / "top")
+    first = pl.read_parquet(tmp_path / "top" / "*.parquet")
+    for output in ("top", "anew"):
+        recommend(model, others, tmp_path / output)
+    found, expected = (pl.read_parquet(tmp_path / name / "*.parquet") for name in ("top", "anew"))
+    assert found.equals(expected)
+    assert not found.equals(first)

@@ -32,7 +32,7 @@ from training.data.sources import PREPARED_MANIFEST, is_database, is_manifest, r
 from training.data.split import expand_spans
 from training.preparation.folder import Folder
 from training.preparation.manifest import Manifest
-from training.preparation.shard import Shard
+from training.preparation.shard import Shard, read_verified
 from training.preparation.stages import decode_table
 
 Mask = NDArray[np.bool_]
@@ -95,7 +95,8 @@ class PreparedEvents:
     @cached_property
     def vocabulary(self) -> pl.DataFrame:
         """The items and actions; see `Manifest.vocabulary`."""
-        return decode_table(self.folder.read(self.manifest.vocabulary))
+        name, sha256 = self.manifest.vocabulary, self.manifest.vocabulary_sha256
+        return decode_table(read_verified(self.folder, name, sha256))
 
     def list_texts(self, kind: str) -> pl.Series:
         """List the ids of the items ("item_id"), or the actions ("action"), by their numbers."""
@@ -103,12 +104,15 @@ class PreparedEvents:
 
     def open_shard(self, number: int) -> Shard:
         """Open one shard; one at a URL is read into memory."""
-        return Shard.open(self.folder, self.manifest.shards[number].name)
+        entry = self.manifest.shards[number]
+        return Shard.open(self.folder, entry.name, entry.sha256)
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """All shards, mapped into memory; from a copy on this machine if they are at a URL."""
-        return tuple(Shard.open(self._local, entry.name) for entry in self.manifest.shards)
+        return tuple(
+            Shard.open(self._local, entry.name, entry.sha256) for entry in self.manifest.shards
+        )
 
     def read_sample(self, most: int) -> pl.DataFrame:
         """Read all events of the users of the first shards, in `EVENT_SCHEMA` and source order.
@@ -162,7 +166,7 @@ class PreparedEvents:
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         copy = Folder(scratch)
         for entry in self.manifest.shards:
-            copy.write(entry.name, self.folder.read(entry.name))
+            copy.write(entry.name, read_verified(self.folder, entry.name, entry.sha256))
         return copy
 
 

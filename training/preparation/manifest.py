@@ -89,6 +89,7 @@ class Manifest(Config):
         actions: the number of actions.
         vocabulary: the name of the table of items and actions: the `kind` and `text` of each, the
             number of its `events`, and the position of its `first`, by which it is sorted.
+        vocabulary_sha256: of that table; its numbers are those of the shards.
         first_at: the earliest event, epoch microseconds.
         last_at: the latest event.
     """
@@ -101,6 +102,7 @@ class Manifest(Config):
     items: int
     actions: int
     vocabulary: str
+    vocabulary_sha256: str
     first_at: int
     last_at: int
     shards: tuple[ShardEntry, ...]

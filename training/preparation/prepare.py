@@ -6,6 +6,7 @@ next one of the same source goes on with the parts that it had done.
 """
 
 import fcntl
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -245,7 +246,8 @@ def _run(
             raise EventSourceError(
                 f"a source holds events, but {plan.source} has none; check the location"
             )
-        target.write(VOCABULARY, encode_table(vocabulary))
+        table = encode_table(vocabulary)
+        target.write(VOCABULARY, table)
         builds = [
             BuildTask(
                 number=number,
@@ -253,7 +255,7 @@ def _run(
                 name=name,
                 events=counts.get(f"{number}", 0)
                 + (0 if earlier is None else earlier.shards[number].events),
-                earlier=None if earlier is None else (folder, earlier.shards[number].name),
+                earlier=None if earlier is None else (folder, earlier.shards[number]),
             )
             for number in range(plan.shards)
         ]
@@ -261,7 +263,7 @@ def _run(
         for shard in engine.run(build_shard, builds):
             built.append(shard)
             on_task("sort", len(builds))
-    return _describe(plan, name, vocabulary, built)
+    return _describe(plan, name, vocabulary, table, built)
 
 
 @contextmanager
@@ -312,7 +314,9 @@ def _read_counts(
     return counts, merge_vocabularies([read_written(folder, earlier.vocabulary), new])
 
 
-def _describe(plan: Plan, name: str, vocabulary: pl.DataFrame, built: list[BuiltShard]) -> Manifest:
+def _describe(
+    plan: Plan, name: str, vocabulary: pl.DataFrame, table: bytes, built: list[BuiltShard]
+) -> Manifest:
     built.sort(key=lambda shard: shard.entry.name)
     counts = dict(vocabulary.group_by("kind").len().iter_rows())
     return Manifest(
@@ -323,6 +327,7 @@ def _describe(plan: Plan, name: str, vocabulary: pl.DataFrame, built: list[Built
         items=counts["item_id"],
         actions=counts["action"],
         vocabulary=f"{name}/{VOCABULARY}",
+        vocabulary_sha256=hashlib.sha256(table).hexdigest(),
         first_at=min(shard.first_at for shard in built if shard.first_at is not None),
         last_at=max(shard.last_at for shard in built if shard.last_at is not None),
         shards=tuple(shard.entry for shard in built),

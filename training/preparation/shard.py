@@ -3,6 +3,7 @@
 The bytes follow from the events alone, and columns are mapped into memory without a copy.
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from itertools import pairwise
@@ -71,16 +72,19 @@ class Shard:
         return save(columns, metadata={"format": FORMAT})
 
     @classmethod
-    def open(cls, folder: Folder, name: str) -> "Shard":
+    def open(cls, folder: Folder, name: str, sha256: str) -> "Shard":
         """Open a shard: mapped into memory from a file of this machine, else read.
 
+        Args:
+            sha256: that of the manifest; what is mapped is checked by its length alone.
+
         Raises:
-            EventSourceError: if the file is missing, or is no shard.
+            EventSourceError: if the file is missing, or is not the shard.
         """
         path = folder.path(name)
         try:
             content = (
-                np.frombuffer(folder.read(name), dtype=np.uint8)
+                np.frombuffer(read_verified(folder, name, sha256), dtype=np.uint8)
                 if path is None
                 else np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
             )
@@ -92,12 +96,30 @@ class Shard:
             ) from error
 
 
+def read_verified(folder: Folder, name: str, sha256: str) -> bytes:
+    """Read a whole file of prepared events.
+
+    Raises:
+        EventSourceError: if it has not the digest of the manifest.
+    """
+    content = folder.read(name)
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise EventSourceError(
+            f"files of prepared events are those of the manifest, but {folder.location}/{name} has "
+            f"SHA-256 {found} instead of {sha256}; prepare the events again"
+        )
+    return content
+
+
 def _read_columns(content: NDArray[np.uint8]) -> dict[str, Any]:
     """Find the columns in the content of a safetensors file; its own reader would copy them."""
     begin = _HEADER_SIZE + int(content[:_HEADER_SIZE].view(np.uint64)[0])
     header = json.loads(content[_HEADER_SIZE:begin].tobytes())
     if header.pop("__metadata__", {}).get("format") != FORMAT:
         raise ValueError("its format is another one")
+    if len(content) != begin + max(entry["data_offsets"][1] for entry in header.values()):
+        raise ValueError(f"it has another length, of {len(content):,} bytes")
     columns = {}
     for name, entry in header.items():
         first, last = (begin + offset for offset in entry["data_offsets"])

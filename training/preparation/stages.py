@@ -87,7 +87,7 @@ class BuildTask:
     target: Folder
     name: str
     events: int
-    earlier: tuple[Folder, str] | None
+    earlier: tuple[Folder, ShardEntry] | None
 
 
 @final
@@ -205,7 +205,8 @@ def build_shard(task: BuildTask) -> BuiltShard:
     """
     events = _COMPACT.to_frame()
     if task.earlier is not None:
-        events = _unpack(Shard.open(*task.earlier))
+        folder, known = task.earlier
+        events = _unpack(Shard.open(folder, known.name, known.sha256))
     pieces = [
         read_written(task.target, f"pieces/{task.number:05}/{name}")
         for name in task.target.names(f"pieces/{task.number:05}")
