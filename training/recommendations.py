@@ -25,6 +25,7 @@ from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 from training.data.columns import EVENT_SCHEMA
 from training.data.erasures import Erasures
+from training.data.sources import RECOMMENDATIONS_FORMAT, STARTED
 from training.engines import Engine
 from training.preparation.events import PreparedEvents, find_not_erased, list_history
 from training.preparation.folder import Folder
@@ -42,7 +43,6 @@ ANSWERS = pl.Schema(
 """One row per user; its lists are of equal length, the best item first."""
 
 MANIFEST = "manifest.json"
-_STARTED = "started.json"
 _IDENTITY = "kairos"
 _ANSWERS_FILE = re.compile(r"\d{5,}\.parquet")
 
@@ -70,6 +70,7 @@ class Request(Config):
         erasures: identifies the erased users that are left out; empty without any.
     """
 
+    format: str = f"{RECOMMENDATIONS_FORMAT}1"
     model_version: str
     query_time: int
     n: int = 10
@@ -125,7 +126,7 @@ def recommend_everyone(
     """
     require_own(output)
     # In this order: a directory always says that its files are recommendations.
-    output.write(_STARTED, request.model_dump_json().encode())
+    output.write(STARTED, request.model_dump_json().encode())
     output.remove(MANIFEST)
     tasks = [
         ShardTask(
@@ -160,17 +161,17 @@ def recommend_everyone(
         )
     manifest = RecommendationManifest(request=request, users=users, files=names)
     output.write(MANIFEST, manifest.model_dump_json(indent=2).encode() + b"\n")
-    output.remove(_STARTED)
+    output.remove(STARTED)
     output.remove_partial()
     return manifest
 
 
 def read_interrupted(output: Folder) -> Request | None:
     """Read the request of an earlier call that did not end; None if there is none."""
-    if not output.has(_STARTED):
+    if not output.has(STARTED):
         return None
     try:
-        return Request.model_validate_json(output.read(_STARTED))
+        return Request.model_validate_json(output.read(STARTED))
     except ValidationError:
         return None
 
@@ -183,9 +184,7 @@ def require_own(output: Folder) -> None:
     """
     names = output.names()
     foreign = [
-        name
-        for name in names
-        if not (_ANSWERS_FILE.fullmatch(name) or name in (MANIFEST, _STARTED))
+        name for name in names if not (_ANSWERS_FILE.fullmatch(name) or name in (MANIFEST, STARTED))
     ]
     if not foreign and not _holds_recommendations(output):
         foreign = names

@@ -15,6 +15,7 @@ from training.engines import open_engine
 from training.preparation import prepare as preparing
 from training.preparation.events import PreparedEvents
 from training.preparation.prepare import prepare
+from training.preparation.stages import BuildTask, BuiltShard
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +87,51 @@ def test_later_events_of_a_database_are_added(
     whole = prepare_from(migrated_database_url, tmp_path / "anew")
     assert min(read) == 0
     assert digests(grown) == digests(whole)
+
+
+def test_an_interrupted_reading_goes_on_while_events_arrive(
+    migrated_sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = odd_world(2_000)
+    store(migrated_sqlite_url, events[:1_500], 1)
+
+    def stop(task: BuildTask) -> BuiltShard:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "build_shard", stop)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_from(migrated_sqlite_url, tmp_path / "prepared")
+    store(migrated_sqlite_url, events[1_500:], 3_001)
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "partition", None)  # all is read
+        prepared = prepare_from(migrated_sqlite_url, tmp_path / "prepared")
+    assert prepared.manifest.events == 1_500
+    grown = prepare_from(migrated_sqlite_url, tmp_path / "prepared")
+    whole = prepare_from(migrated_sqlite_url, tmp_path / "anew")
+    assert digests(grown) == digests(whole)
+
+
+def test_an_interrupted_reading_begins_anew_after_an_erasure(
+    migrated_sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = odd_world(1_000)
+    store(migrated_sqlite_url, events, 1)
+
+    def stop(task: BuildTask) -> BuiltShard:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "build_shard", stop)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_from(migrated_sqlite_url, tmp_path / "prepared")
+    execute(migrated_sqlite_url, delete(StoredEvent).where(StoredEvent.user_id == "user-1é"))
+    prepared = prepare_from(migrated_sqlite_url, tmp_path / "prepared")
+    users = {user for shard in prepared.shards for user in shard.list_users()}
+    assert "user-1é" not in users
+    assert [path.name for path in (tmp_path / "prepared").iterdir() if path.is_dir()] == [
+        prepared.manifest.folder
+    ]
 
 
 def test_an_event_that_became_visible_late_is_read(

@@ -16,9 +16,11 @@ import csv
 import glob
 import json
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path, PurePath
+from typing import TypeVar
 
 import polars as pl
 
@@ -40,6 +42,8 @@ from training.data.database_source import (
 )
 from training.data.erasures import Erasures
 
+AnyPath = TypeVar("AnyPath", bound=PurePath)
+
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
@@ -47,6 +51,21 @@ SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
 PREPARED_MANIFEST = "manifest.json"
 PREPARED_FORMAT = "kairos-events-"
 """How the format of prepared events begins, which their manifest names first."""
+
+STARTED = "started.json"
+"""The file of a directory that Kairos has begun to write; removed once its manifest is there."""
+
+RECOMMENDATIONS_FORMAT = "kairos-recommendations-"
+"""How the format of recommendations for everyone begins, which their manifest names first."""
+
+MARKERS = (PREPARED_MANIFEST, STARTED)
+"""The files that tell a directory that Kairos writes from one of events."""
+
+_SECRETS = re.compile(
+    # A user with a password, but neither a port nor a container of Azure; a token; a query.
+    r"(?<=://)[^/@:]*:(?!\d+/).*@|(?:(?<=http://)|(?<=https://))[^/@]*@|\?[\w.~%-]+=.*"
+)
+"""Credentials in a URL of files."""
 
 CHUNK_ROWS = 1_000_000
 """Rows of a Parquet file that are read at a time where events may not fit into memory."""
@@ -112,8 +131,16 @@ def read_items(location: str | Path) -> pl.DataFrame:
 
 
 def format_location(location: str | Path) -> str:
-    """Format a location for reports and errors, without a password."""
-    return format_database_name(str(location)) if is_database(location) else str(location)
+    """Format a location for reports and errors, without a password.
+
+    Example:
+        >>> format_location("https://user:password@host/events?signature=1")
+        'https://host/events'
+    """
+    text = str(location)
+    if is_database(location):
+        return format_database_name(text)
+    return _SECRETS.sub("", text) if "://" in text else text
 
 
 def is_database(location: str | Path) -> bool:
@@ -134,6 +161,11 @@ def is_url(location: str | Path) -> bool:
 def is_manifest(content: bytes) -> bool:
     """Return whether a file's content is the manifest of prepared events; others have one, too."""
     return f'"{PREPARED_FORMAT}'.encode() in content[:200]
+
+
+def is_marker(content: bytes) -> bool:
+    """Return whether a file of one of the names `MARKERS` is of a directory that Kairos writes."""
+    return is_manifest(content) or f'"{RECOMMENDATIONS_FORMAT}'.encode() in content[:200]
 
 
 def stream_file_events(file: Path, name: str) -> Iterator[pl.DataFrame]:
@@ -176,7 +208,7 @@ def list_files(location: str | Path) -> list[Path]:
     """
     if is_url(location):
         raise UnreadableSourceError(
-            str(location),
+            format_location(location),
             "files are read from this machine",
             "this is the URL of an object store or another machine",
             "run kairos prepare on it first",
@@ -195,7 +227,9 @@ def list_files(location: str | Path) -> list[Path]:
     elif path.is_file():
         found = [path]
     else:
+        path = Path(find_fixed_directory(str(location)))
         found = [Path(name) for name in glob.glob(str(location), recursive=True)]
+    found = drop_written(found, path, _is_marked)
     if not found:
         raise UnreadableSourceError(
             str(location),
@@ -204,6 +238,35 @@ def list_files(location: str | Path) -> list[Path]:
             "check the path",
         )
     return sorted(found, key=lambda file: file.as_posix())
+
+
+def find_fixed_directory(pattern: str) -> str:
+    """Return the part of a glob before the first directory or name that holds a wildcard."""
+    names = pattern.split("/")
+    return "/".join(takewhile(lambda name: not glob.has_magic(name), names))
+
+
+def drop_written(
+    files: Iterable[AnyPath], root: AnyPath, is_marked: Callable[[AnyPath], bool]
+) -> list[AnyPath]:
+    """Leave out files that Kairos has written below a directory of events.
+
+    Otherwise recommendations, or prepared events, would be read as events by the next command.
+
+    Args:
+        is_marked: whether a directory has one of `MARKERS`; not asked for the root.
+    """
+    is_known = cache(is_marked)
+    return [
+        file
+        for file in files
+        if not any(is_known(parent) for parent in file.parents if root in parent.parents)
+    ]
+
+
+def _is_marked(directory: Path) -> bool:
+    files = (directory / name for name in MARKERS)
+    return any(file.is_file() and is_marker(file.read_bytes()) for file in files)
 
 
 def holds_events(name: PurePath) -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 from uuid import uuid4
 
-from model.errors import MissingPackageError
-from training.data.sources import is_url
+from model.errors import EventSourceError, MissingPackageError
+from training.data.sources import format_location, is_url
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -151,8 +151,15 @@ def open_location(location: str) -> tuple["AbstractFileSystem", str]:
     """Open the file system of a path or URL; return it and the path there.
 
     Raises:
+        EventSourceError: if it holds credentials, which would be kept in manifests and errors.
         MissingPackageError: if the package of its scheme is not installed.
     """
+    name = format_location(location)
+    if name != location:
+        raise EventSourceError(
+            "credentials of files at a URL are those of the environment, but the URL of "
+            f"{name} holds some; leave them out"
+        )
     from fsspec.core import url_to_fs  # noqa: PLC0415 - needed for URLs only
 
     try:

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 
 from model.config import Config
 from model.errors import EventSourceError
-from training.data.sources import PREPARED_MANIFEST
+from training.data.sources import PREPARED_MANIFEST, STARTED
 from training.preparation.folder import Folder
 from training.preparation.shard import FORMAT
 
@@ -67,6 +67,25 @@ class Plan(Config):
             self.model_copy(update=others) == earlier.model_copy(update=others)
             and self.parts[:known] == earlier.parts
         )
+
+
+@final
+class Started(Config):
+    """What a preparation reads that has not ended, for the next one to go on with."""
+
+    format: str = FORMAT
+    plan: Plan
+
+    @classmethod
+    def read(cls, folder: Folder) -> Plan | None:
+        """Read the plan of an interrupted preparation of a directory; None if there is none."""
+        if not folder.has(STARTED):
+            return None
+        try:
+            started = cls.model_validate_json(folder.read(STARTED))
+        except ValidationError:
+            return None
+        return started.plan if started.format == FORMAT else None
 
 
 @final

@@ -19,17 +19,22 @@ import polars as pl
 from model.errors import EventSourceError
 from training.data.database_source import count_events, find_last_event, read_erasures
 from training.data.sources import (
+    MARKERS,
     PREPARED_MANIFEST,
+    STARTED,
     SUFFIXES,
+    drop_written,
+    find_fixed_directory,
     format_location,
     holds_events,
     is_database,
+    is_marker,
     is_url,
     list_files,
 )
 from training.engines import Engine
 from training.preparation.folder import Folder, open_location
-from training.preparation.manifest import Manifest, Part, Plan
+from training.preparation.manifest import Manifest, Part, Plan, Started
 from training.preparation.stages import (
     SHARD_KIND,
     VOCABULARY,
@@ -90,10 +95,11 @@ def prepare(
         before = Manifest.read(folder)
         if before is None:
             _require_own(folder)
-        plan, earlier = _plan(source, before, shards)
+        plan, earlier = _plan(source, before, shards, Started.read(folder))
         if earlier is not None and earlier.plan == plan:
             manifest = earlier
         else:
+            folder.write(STARTED, Started(plan=plan).model_dump_json().encode())
             manifest = _run(plan, source, folder, engine, earlier, on_task)
             _publish(manifest, folder, before)
         _clean(folder, manifest)
@@ -129,7 +135,8 @@ def _lock_directory(directory: int, folder: Folder) -> None:
 
 
 def _require_own(folder: Folder) -> None:
-    foreign = folder.names("")
+    is_started = Started.read(folder) is not None
+    foreign = [name for name in folder.names("") if not (is_started and name == STARTED)]
     foreign += [name for name in folder.folders() if not _FOLDER.fullmatch(name)]
     if foreign:
         raise EventSourceError(
@@ -139,10 +146,19 @@ def _require_own(folder: Folder) -> None:
 
 
 def _plan(
-    source: str, earlier: Manifest | None, shards: int | None
+    source: str, earlier: Manifest | None, shards: int | None, started: Plan | None
 ) -> tuple[Plan, Manifest | None]:
-    """Divide a source into parts; also return the earlier preparation if the plan continues it."""
+    """Divide a source into parts; also return the earlier preparation if the plan continues it.
+
+    Args:
+        started: the plan of a preparation that was interrupted.
+    """
     name = format_location(source)
+    if started is not None and started.source == name and shards in (None, started.shards):
+        is_over = earlier is not None and earlier.plan == started
+        if not is_over and is_database(source) and _is_unchanged(started, source):
+            goes_on = earlier is not None and started.continues(earlier.plan)
+            return started, earlier if goes_on else None
     if earlier is not None and earlier.plan.source != name:
         earlier = None
     usual = None if earlier is None else earlier.plan.shards
@@ -173,6 +189,13 @@ def _holds_all(earlier: Manifest, address: str) -> bool:
     return count_events(address, last) == earlier.events
 
 
+def _is_unchanged(plan: Plan, address: str) -> bool:
+    """Return whether a database still has the events that an interrupted preparation planned."""
+    if not plan.parts or read_erasures(address).identify() != plan.erasures:
+        return False
+    return count_events(address, plan.parts[-1].last) == plan.stored
+
+
 def _guess_events(part: Part) -> int:
     """Read the number of events where a file says it, or else guess it by its bytes."""
     if part.name.endswith(".parquet") and not is_url(part.name):
@@ -198,15 +221,27 @@ def _list_parts(source: str) -> Iterator[Part]:
         found = files.find(path, detail=True)
     else:
         found = {path: files.info(path)} if files.isfile(path) else {}
-    kept = {
-        name: entry
+    root = PurePath(find_fixed_directory(path))
+    names = [
+        PurePath(name)
         for name, entry in found.items()
         if entry["type"] == "file" and holds_events(_relate(name, path))
-    }
+    ]
+
+    def is_marked(directory: PurePath) -> bool:
+        markers = (f"{directory}/{name}" for name in MARKERS)
+        # A glob finds only what it names.
+        return any(
+            is_marker(files.cat_file(marker))
+            for marker in markers
+            if marker in found or (has_magic(path) and files.isfile(marker))
+        )
+
+    kept = {f"{name}": found[f"{name}"] for name in drop_written(names, root, is_marked)}
     if not kept:
         raise EventSourceError(
             f"a source is a file, a directory or a glob of files ending in {', '.join(SUFFIXES)}, "
-            f"but at {source} is none; check the URL"
+            f"but at {format_location(source)} is none; check the URL"
         )
     for name, entry in sorted(kept.items()):
         changed = entry.get("ETag") or entry.get("LastModified") or entry.get("mtime") or ""
@@ -352,5 +387,6 @@ def _clean(folder: Folder, manifest: Manifest) -> None:
             folder.remove(name)
     target = _name_target(folder, manifest.folder)
     _remove_stages(target)
+    folder.remove(STARTED)
     for place in (target, folder):
         place.remove_partial()

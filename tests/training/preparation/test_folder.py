@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from model.errors import MissingPackageError
-from training.data.sources import is_database, is_url
+from model.errors import EventSourceError, MissingPackageError
+from tests.training.preparation.worlds import prepare_into
+from training.data.sources import format_location, is_database, is_url, read_events
+from training.preparation.events import PreparedEvents
 from training.preparation.folder import Folder, open_location
 
 
@@ -81,3 +83,42 @@ def test_a_missing_package_of_a_url_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'kairos\[scale\]'"):
         open_location("s3://bucket/events")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ftp://bob:secret@host/events", "ftp://host/events"),
+        ("https://bob:secret@host:80/e.parquet", "https://host:80/e.parquet"),
+        ("https://secret@host/e.parquet", "https://host/e.parquet"),
+        ("https://host/e.parquet?X-Signature=secret", "https://host/e.parquet"),
+        ("s3://KEY:SEC/RET@bucket/e", "s3://bucket/e"),
+        ("simplecache::s3://KEY:secret@bucket/e", "simplecache::s3://bucket/e"),
+    ],
+)
+def test_credentials_in_a_url_are_refused_and_not_shown(
+    url: str, shown: str, tmp_path: Path
+) -> None:
+    assert format_location(url) == shown
+    for refused in (
+        lambda: open_location(url),
+        lambda: read_events(url),
+        lambda: prepare_into(url, tmp_path / "prepared"),
+        lambda: prepare_into(tmp_path, url),
+        lambda: PreparedEvents.open(url),
+    ):
+        with pytest.raises(EventSourceError) as caught:
+            refused()
+        assert "secret" not in str(caught.value).lower()
+        assert "RET" not in str(caught.value)
+
+
+def test_locations_without_credentials_are_shown_whole() -> None:
+    for location in (
+        "s3://bucket/part-?.parquet",
+        "s3://bucket/a@b/month=1/*.parquet",
+        "http://host:8080/a@b",
+        "abfs://container@account.dfs.core.windows.net/events",
+        "events/a@b:c",
+    ):
+        assert format_location(location) == location

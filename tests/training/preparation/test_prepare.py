@@ -8,10 +8,11 @@ import pytest
 
 from model.errors import EventSourceError
 from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
-from training.data.sources import PREPARED_MANIFEST, read_events
+from training.data.sources import PREPARED_MANIFEST, STARTED, read_events
 from training.engines import open_engine
 from training.preparation import prepare as preparing
 from training.preparation.events import PreparedEvents, is_prepared
+from training.preparation.folder import Folder
 from training.preparation.prepare import prepare
 from training.preparation.stages import (
     BuildTask,
@@ -20,6 +21,7 @@ from training.preparation.stages import (
     assign_shards,
     partition,
 )
+from training.recommendations import MANIFEST, RecommendationManifest, Request
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +228,53 @@ def test_a_file_of_each_kind_is_read(tmp_path: Path) -> None:
     for suffix in ("csv", "jsonl", "parquet"):
         prepare_into(tmp_path / f"events.{suffix}", tmp_path / suffix)
     assert digests(tmp_path / "csv") == digests(tmp_path / "jsonl") == digests(tmp_path / "parquet")
+
+
+def test_what_was_written_below_the_source_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = odd_world(300)
+    source = write_parts(events, tmp_path / "source")
+
+    def stop(task: BuildTask) -> BuiltShard:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "build_shard", stop)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_into(source, source / "interrupted")
+    prepare_into(source, source / "deep" / "prepared")
+    request = Request(model_version="m", query_time=1)
+    answers = RecommendationManifest(request=request, users=1, files=("00000.parquet",))
+    for name, marker in {MANIFEST: answers, STARTED: request}.items():
+        write_parts(events[:9], source / name[:4], parts=1)
+        (source / name[:4] / name).write_text(marker.model_dump_json(indent=2))
+    write_parts(events[:9], source / "later", parts=1)
+    (source / "later" / MANIFEST).write_text('{"format": "of another program"}')
+    for place in (f"{source}", f"{source}/**/*.parquet"):
+        assert len(read_events(place)) == len(events) + 9
+        with open_engine("local") as engine:
+            url = f"file://{place}"
+            prepared = prepare(url, str(tmp_path / f"{len(place)}"), engine, shards=2)
+        assert prepared.events == len(events) + 9
+    assert prepare_into(source, source / "interrupted").manifest.events == len(events) + 9
+
+
+def test_what_a_killed_preparation_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_parts(odd_world(300), tmp_path / "source")
+    (tmp_path / "prepared" / ("0" * 16)).mkdir(parents=True)
+
+    def stop(folder: Folder, name: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "remove", stop)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_into(source, tmp_path / "prepared")
+    prepared = prepare_into(source, tmp_path / "prepared")
+    names = {path.name for path in (tmp_path / "prepared").iterdir()}
+    assert names == {PREPARED_MANIFEST, prepared.manifest.folder}
+    written = (tmp_path / "prepared" / prepared.manifest.folder).iterdir()
+    assert all(path.is_file() for path in written)

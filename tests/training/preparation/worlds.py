@@ -51,7 +51,7 @@ def write_parts(events: pl.DataFrame, folder: Path, parts: int = 3) -> Path:
     return folder
 
 
-def prepare_into(source: Path, directory: Path, shards: int = 5) -> PreparedEvents:
+def prepare_into(source: Path | str, directory: Path | str, shards: int = 5) -> PreparedEvents:
     """Prepare events in this process."""
     with open_engine("local") as engine:
         prepare(str(source), str(directory), engine, shards=shards)
