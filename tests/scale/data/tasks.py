@@ -4,6 +4,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.errors import EventSourceError
+
 
 @dataclass(frozen=True)
 class RecordedTask:
@@ -31,3 +33,18 @@ def run_recorded(task: RecordedTask) -> int:
 def has_begun_on(node: str, directory: Path) -> bool:
     """Return whether a task has begun on a node."""
     return any(file.name.endswith(node) for file in directory.iterdir())
+
+
+def fail_or_wait(directory: Path | None) -> None:
+    """Fail without a directory; else record in it that a minute has passed."""
+    if directory is None:
+        raise EventSourceError("a task succeeds, but this one does not; leave it out")
+    directory.mkdir()
+    for _ in range(6_000):  # Ray interrupts a task between two steps of Python
+        time.sleep(0.01)
+    (directory / "ended").touch()
+
+
+def has_ended(directory: Path) -> bool:
+    """Return whether a task recorded that it waited a minute."""
+    return (directory / "ended").exists()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from model.errors import EventSourceError
-from tests.scale.data.tasks import RecordedTask, has_begun_on, run_recorded
+from tests.scale.data.tasks import RecordedTask, fail_or_wait, has_begun_on, has_ended, run_recorded
 from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
 from training.engines import open_engine
 from training.preparation import prepare as preparing
@@ -61,6 +61,14 @@ def test_shards_are_the_same_though_a_node_is_lost(
         prepare(str(source), str(tmp_path / "ray"), engine, shards=5, on_task=lose_the_node)
     assert digests(tmp_path / "ray") == digests(tmp_path / "local")
     assert done == ["partition"] * 40 + ["sort"] * 5
+
+
+def test_ray_stops_what_runs_after_an_error(cluster: Any, tmp_path: Path) -> None:
+    with open_engine("ray") as engine:
+        with pytest.raises(EventSourceError, match="this one does not"):
+            list(engine.run(fail_or_wait, [None, tmp_path / "begun"]))
+        # The one CPU is free before the second task would have ended.
+        assert list(engine.run(has_ended, [tmp_path / "begun"])) == [False]
 
 
 def test_an_invalid_event_is_named_by_ray_too(cluster: Any, tmp_path: Path) -> None:
