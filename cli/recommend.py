@@ -27,8 +27,9 @@ from model.errors import KairosError
 from model.history import Query
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
+from model.store.location import is_url
 from training.data.dataset import Dataset
-from training.data.sources import is_database, is_url, read_events
+from training.data.sources import is_database, read_events
 from training.engines import EngineName, open_engine
 from training.preparation.events import PreparedEvents, is_prepared
 from training.preparation.folder import Folder

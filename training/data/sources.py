@@ -145,10 +145,10 @@ def format_location(location: str | Path) -> str:
 
 def is_database(location: str | Path) -> bool:
     """Return whether a location is a database URL."""
-    return "://" in str(location) and not is_url(location)
+    return "://" in str(location) and not is_file_url(location)
 
 
-def is_url(location: str | Path) -> bool:
+def is_file_url(location: str | Path) -> bool:
     """Return whether a location is a URL of files, such as `s3://bucket/events`."""
     scheme, mark, _ = str(location).partition("://")
     if not mark:
@@ -206,7 +206,7 @@ def list_files(location: str | Path) -> list[Path]:
     Raises:
         EventSourceError: if there is none.
     """
-    if is_url(location):
+    if is_file_url(location):
         raise UnreadableSourceError(
             format_location(location),
             "files are read from this machine",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, final
 from uuid import uuid4
 
 from model.errors import EventSourceError, MissingPackageError
-from training.data.sources import format_location, is_url
+from training.data.sources import format_location, is_file_url
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -37,11 +37,11 @@ class Folder:
     @classmethod
     def at(cls, location: str) -> Self:
         """Name a folder so that processes with other working directories find it, too."""
-        return cls(location if is_url(location) else str(Path(location).absolute()))
+        return cls(location if is_file_url(location) else str(Path(location).absolute()))
 
     def path(self, name: str) -> Path | None:
         """Return the path of a file on this machine; None at a URL."""
-        return None if is_url(self.location) else Path(self.location) / name
+        return None if is_file_url(self.location) else Path(self.location) / name
 
     def read(self, name: str) -> bytes:
         """Read a file.
@@ -175,7 +175,7 @@ def open_location(location: str) -> tuple["AbstractFileSystem", str]:
 @contextmanager
 def fetch(location: str) -> Iterator[Path]:
     """Copy a file at a URL to this machine while the context lasts; one of this machine is used."""
-    if not is_url(location):
+    if not is_file_url(location):
         yield Path(location)
         return
     files, path = open_location(location)

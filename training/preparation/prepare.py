@@ -28,8 +28,8 @@ from training.data.sources import (
     format_location,
     holds_events,
     is_database,
+    is_file_url,
     is_marker,
-    is_url,
     list_files,
 )
 from training.engines import Engine
@@ -198,7 +198,7 @@ def _is_unchanged(plan: Plan, address: str) -> bool:
 
 def _guess_events(part: Part) -> int:
     """Read the number of events where a file says it, or else guess it by its bytes."""
-    if part.name.endswith(".parquet") and not is_url(part.name):
+    if part.name.endswith(".parquet") and not is_file_url(part.name):
         rows = pl.scan_parquet(part.name, glob=False, hive_partitioning=False).select(pl.len())
         with suppress(pl.exceptions.PolarsError):  # reading it will explain what is wrong
             return int(rows.collect().item())
@@ -207,7 +207,7 @@ def _guess_events(part: Part) -> int:
 
 def _list_parts(source: str) -> Iterator[Part]:
     """Yield the files of a source."""
-    if not is_url(source):
+    if not is_file_url(source):
         for file in list_files(source):
             state = file.stat()
             stamp = f"{state.st_mtime_ns}"

@@ -10,7 +10,7 @@ import pytest
 
 from model.errors import EventSourceError, MissingPackageError
 from tests.training.preparation.worlds import prepare_into
-from training.data.sources import format_location, is_database, is_url, read_events
+from training.data.sources import format_location, is_database, is_file_url, read_events
 from training.preparation.events import PreparedEvents
 from training.preparation.folder import Folder, open_location
 
@@ -73,10 +73,10 @@ def test_files_are_listed_while_others_are_written(tmp_path: Path) -> None:
 def test_urls_of_files_are_no_databases() -> None:
     urls = ["s3://bucket/events", "file:///events", "memory://events", "simplecache::s3://b/e"]
     databases = ["sqlite:///kairos.db", "postgresql+psycopg://host/kairos", "mysql://host/kairos"]
-    assert all(map(is_url, urls))
+    assert all(map(is_file_url, urls))
     assert not any(map(is_database, urls))
     assert all(map(is_database, databases))
-    assert not any(map(is_url, [*databases, "events.parquet", "/events/*.csv"]))
+    assert not any(map(is_file_url, [*databases, "events.parquet", "/events/*.csv"]))
 
 
 def test_a_missing_package_of_a_url_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
