@@ -37,7 +37,7 @@ test-all: test test-slow test-scale  ## Run the fast tests, then the slow ones, 
 # In two processes: the event loop of Playwright stays in the thread of the tests.
 test-slow: .venv/.installed  ## Run the slow tests: services, proxies, killed processes, short promises, every method, shapes, more examples
 	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
-		-m "(slow or hypothesis) and not scale and not browser and not gpu and not realdata" --ignore=tests/browser
+		-m "(slow or hypothesis) and not scale and not browser and not gpu and not realdata" --ignore=tests/browser --ignore=tests/scale
 	$(BIN)/pytest -n 2 --dist loadfile tests/model tests/training --ignore=tests/training/retraining
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser" $(IN_BROWSER)
 

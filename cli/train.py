@@ -28,7 +28,7 @@ from training.config import RunConfig
 from training.data.erasures import Erasures
 from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
-from training.data.sources import format_location, is_database, is_url, read_events, read_items
+from training.data.sources import format_location, is_database, is_file_url, read_events, read_items
 from training.device import AUTO, parse_device
 from training.distributed import ALONE, ProcessGroup, join_group
 from training.inspection.profile import profile_events
@@ -147,7 +147,7 @@ def _locate(location: str) -> str:
     if is_database(location):
         relative = location.removeprefix("sqlite:///")
         return location if relative == location else f"sqlite:///{Path(relative).absolute()}"
-    return location if is_url(location) else str(Path(location).absolute())
+    return location if is_file_url(location) else str(Path(location).absolute())
 
 
 def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> RunConfig:

@@ -27,7 +27,7 @@ def parse_device(name: str, *, local_rank: int = 0) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise KairosError(
-            f"a device is one that torch can use on this machine, but {name!r} is not; use auto or "
-            "cpu, or cuda with a GPU and a torch built for it"
+            f"a device is one that torch can use on this machine, but {name!r} is not; use cpu or "
+            "auto, or cuda with a GPU and a torch built for it"
         ) from error
     return device

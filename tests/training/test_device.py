@@ -31,5 +31,5 @@ def test_a_gpu_with_a_number_is_that_one(gpus: None) -> None:
 
 
 def test_a_device_that_is_not_there_is_refused_with_a_remedy() -> None:
-    with pytest.raises(KairosError, match="'cuda:99' is not; use auto or cpu"):
+    with pytest.raises(KairosError, match="'cuda:99' is not; use cpu or auto"):
         parse_device("cuda:99")
