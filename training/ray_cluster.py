@@ -28,9 +28,9 @@ def connect_to_ray(*, shows_logs: bool = False) -> Iterator[Any]:
         ) from error
     is_mine = not ray.is_initialized()
     if is_mine:
-        # Only a Ray of this machine takes the setting.
-        settings = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
-        ray.init(log_to_driver=shows_logs, **settings)
+        # Without "local" Ray would join any cluster that happens to run on this machine.
+        own = {"address": "local", "include_dashboard": False}
+        ray.init(log_to_driver=shows_logs, **({} if os.environ.get("RAY_ADDRESS") else own))
     try:
         yield ray
     finally:
