@@ -49,6 +49,14 @@ def move(file: Path, target: Path) -> None:
             source.rename(target.with_name(target.name + part))
 
 
+def move_back(file: Path, target: Path) -> None:
+    """Move the parts back, the database last: opened without its log it would begin another one."""
+    for part in reversed(PARTS):
+        source = file.with_name(file.name + part)
+        if source.exists():
+            source.rename(target.with_name(target.name + part))
+
+
 def is_ready(client: Client) -> bool:
     return client.get("/health/ready").status_code == 200
 
@@ -66,7 +74,7 @@ def test_no_event_is_accepted_into_a_file_that_was_moved(
     assert "not" in ready.json()["writes"]
     assert client.post("/v1/recommendations", REQUEST).status_code == 200
     assert not file.exists(), "an empty database was created"
-    move(tmp_path / "moved.db", file)
+    move_back(tmp_path / "moved.db", file)
     assert send(client, "after") == 200
     assert is_ready(client)
     assert read_ids(file) == {"before", "after"}
