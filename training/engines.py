@@ -136,7 +136,7 @@ class _Ray:
         finally:
             # Those that still run, after an error; the cluster may have other users.
             for reference in running:
-                self.ray.cancel(reference)
+                self.ray.cancel(reference, force=True)
 
     def _run(
         self, function: Callable[[Any], Any], tasks: Iterable[Any], running: list[Any]
