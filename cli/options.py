@@ -112,13 +112,14 @@ def open_store(store: Path | str) -> BundleStore:
 
     Raises:
         KairosError: if the object store does not answer.
+        StoreBusyError: if another process downloads into that copy for too long.
     """
     from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
 
     opened = Settings(bundle_store=store).open_bundle_store()
     if isinstance(opened, MirroredStore):
         try:
-            opened.synchronize(lists=True)
+            opened.synchronize(lists=True, waits=True)
         except OSError as error:
             raise KairosError(
                 f"the bundles of {store} must be reachable, but they are not ({error}); check "

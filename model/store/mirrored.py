@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -29,6 +30,9 @@ _SECONDS_BETWEEN_LISTINGS = 5.0
 _LEFTOVER_SECONDS = 86_400.0
 """The age from which an upload without a manifest is taken for one of a killed publisher."""
 _SECONDS_WITH_DAMAGE = 300.0
+_PATIENCE_SECONDS = 300.0
+"""For which a command waits while another process of this machine downloads bundles."""
+_PAUSE_SECONDS = 0.05
 _ENTRIES = 3
 """Attempts to follow the pointers and lock them before another writer moves them."""
 
@@ -85,7 +89,7 @@ class MirroredStore(BundleStore):
         """Make `synchronize` end before its next download, with an InterruptedError."""
         self._is_closed = True
 
-    def synchronize(self, *, lists: bool | None = None) -> None:
+    def synchronize(self, *, lists: bool | None = None, waits: bool = False) -> None:
         """Copy what is new in the object store: the versions that serve, then the pointers.
 
         Every few seconds all published versions, too; those that were removed are removed here.
@@ -94,8 +98,11 @@ class MirroredStore(BundleStore):
 
         Args:
             lists: whether to compare all versions; None if the last time was long ago.
+            waits: whether to wait for other processes of this machine that download, so that the
+                copy is up to date afterwards; a poll that does not leaves it to the next one.
 
         Raises:
+            StoreBusyError: if another process downloads for too long, and this one waits.
             BundleError: if a version that serves is missing or damaged, or `CURRENT` is missing.
                 The local pointer to it is then not moved.
             OSError: if the object store does not answer or the directory cannot be written to.
@@ -103,11 +110,11 @@ class MirroredStore(BundleStore):
         self.root.mkdir(parents=True, exist_ok=True)
         errors: list[BundleError] = []
         for name in _POINTERS:
-            self._attempt(self._follow, name, errors)
+            self._attempt(partial(self._follow, name, waits=waits), errors, waits=waits)
         now = time.monotonic()
         if now - self._listed_at >= _SECONDS_BETWEEN_LISTINGS if lists is None else lists:
             self._listed_at = now
-            self._copy_listed(errors)
+            self._copy_listed(errors, waits=waits)
         if errors:
             raise errors[0]
 
@@ -175,8 +182,8 @@ class MirroredStore(BundleStore):
         The block begins with what the object store names, so `read_current` is what it replaces.
 
         Raises:
-            StoreBusyError: if another process holds the lock for too long, or another machine moves
-                a pointer at the same time.
+            StoreBusyError: if another process holds the lock or downloads for too long, or another
+                machine moves a pointer at the same time.
             OSError: if the object store does not answer.
         """
         self.root.mkdir(parents=True, exist_ok=True)
@@ -192,7 +199,7 @@ class MirroredStore(BundleStore):
                 # Not before: a block that fails restores what it moved, and nothing else.
                 self._held.objects = None
             for name in _POINTERS:
-                self._follow(name)
+                self._follow(name, waits=True)
         raise self._build_conflict(CURRENT)
 
     def _replace(self, name: str, content: bytes | None) -> None:
@@ -238,24 +245,28 @@ class MirroredStore(BundleStore):
     def _is_published(self, version: str) -> bool:
         return self.storage.read(f"{BUNDLES}/{version}/{MANIFEST}") is not None
 
-    def _attempt(self, step: Callable[[str], None], name: str, errors: list[BundleError]) -> None:
+    def _attempt(self, step: Callable[[], None], errors: list[BundleError], *, waits: bool) -> None:
         """Run a step that must not prevent the next one, and collect its failure.
 
         Raises:
+            StoreBusyError: if another process is at work for too long, and this one waits.
             OSError: if the object store does not answer, which concerns the next one, too.
         """
         try:
-            step(name)
+            step()
         except BundleError as error:
             errors.append(error)
-        except (BlockingIOError, StoreBusyError):
-            pass  # another process of this machine is at work: the next time follows it
+        except StoreBusyError:
+            if waits:
+                raise
+            # Another process of this machine is at work: the next time follows it.
 
-    def _follow(self, name: str) -> None:
+    def _follow(self, name: str, *, waits: bool) -> None:
         """Move a local pointer to where that of the object store points, once its version is here.
 
         Raises:
             BundleError: if a version that it names is missing or damaged.
+            StoreBusyError: if another process of this machine is at work.
         """
         found = self.storage.read(name)
         if self._is_same(name, found):
@@ -266,7 +277,7 @@ class MirroredStore(BundleStore):
                 "check KAIROS_BUNDLE_STORE, or activate a version"
             )
         for version in _list_named(name, found):
-            self._download(version)
+            self._download(version, waits=waits)
         with super().lock_pointers():
             # Another process of this machine may have moved both since.
             if self.storage.read(name) == found:
@@ -283,7 +294,7 @@ class MirroredStore(BundleStore):
             content = None
         return content == (None if found is None else found.content)
 
-    def _copy_listed(self, errors: list[BundleError]) -> None:
+    def _copy_listed(self, errors: list[BundleError], *, waits: bool) -> None:
         """Copy all published versions and signatures, and remove what is not published any more."""
         objects = self.storage.list_below(BUNDLES)
         published = {
@@ -292,7 +303,7 @@ class MirroredStore(BundleStore):
             if name.count("/") == 1 and name.endswith(f"/{MANIFEST}")
         }
         for version in sorted(published, reverse=True):
-            self._attempt(self._download, version, errors)
+            self._attempt(partial(self._download, version, waits=waits), errors, waits=waits)
             self._copy_signature(version, objects.get(f"{version}/{SIGNATURE}"))
         # A listing without the current version is of another prefix, or of a bucket that was lost.
         if self.read_current() in published:
@@ -325,12 +336,13 @@ class MirroredStore(BundleStore):
             removed = self._hide_version(version)
         shutil.rmtree(removed, ignore_errors=True)
 
-    def _download(self, version: str) -> None:
+    def _download(self, version: str, *, waits: bool) -> None:
         """Copy a version that is not here, and verify it.
 
         Raises:
             BundleError: if it is not published, or damaged.
-            BlockingIOError: if another process of this machine downloads now.
+            StoreBusyError: if another process of this machine downloads now, or for too long if
+                this one waits.
         """
         if self.has_version(version):
             return
@@ -339,7 +351,7 @@ class MirroredStore(BundleStore):
                 f"a version is the name of a bundle, but {self.storage.url} names "
                 f"{version[:80]!r}; activate one that kairos models list shows"
             )
-        with self._lock_downloads(), self._hide() as hidden:
+        with self._lock_downloads(waits=waits), self._hide() as hidden:
             if self.has_version(version):
                 return
             directory = hidden / version
@@ -385,10 +397,16 @@ class MirroredStore(BundleStore):
         )
 
     @contextmanager
-    def _lock_downloads(self) -> Iterator[None]:
+    def _lock_downloads(self, *, waits: bool) -> Iterator[None]:
         """Let one process of this machine download at a time."""
+        seconds = _PATIENCE_SECONDS if waits else 0.0
         with (self.root / _DOWNLOAD_LOCK).open("ab") as lock:
-            flock(lock, LOCK_EX | LOCK_NB)
+            if not _lock_within(seconds, lock.fileno()):
+                raise StoreBusyError(
+                    "only one process of a machine may download bundles at a time, but another "
+                    f"has held {self.root / _DOWNLOAD_LOCK} for over {seconds:g} seconds; try "
+                    "again, or end the process that holds it"
+                )
             yield
 
     @contextmanager
@@ -429,6 +447,20 @@ class MirroredStore(BundleStore):
                 continue
             for name in files:
                 self.storage.delete(f"{BUNDLES}/{version}/{name}")
+
+
+def _lock_within(seconds: float, lock: int) -> bool:
+    """Lock an open file, waiting for others at most so long; return whether it is locked."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return True
 
 
 def _list_named(name: str, stored: StoredObject | None) -> list[str]:

@@ -1,4 +1,7 @@
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -6,7 +9,7 @@ import pytest
 
 from model.bundle.manifest import MANIFEST, WEIGHTS
 from model.bundle.signature import NO_KEYS, BundleKeys
-from model.errors import BundleError
+from model.errors import BundleError, StoreBusyError
 from model.store.location import open_bundle_store
 from model.store.mirrored import BUNDLES, MirroredStore
 from model.store.objects import ObjectStorage
@@ -228,6 +231,69 @@ def test_processes_of_one_machine_share_a_copy(url: str, trainer: MirroredStore)
     with ThreadPoolExecutor(3) as pool:
         assert any(pool.map(follow, stores))
     assert all(follow(store) for store in stores)
+
+
+@contextmanager
+def slow_download(
+    url: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[threading.Event]:
+    """Let another process of the machine download until the event is set, or the block ends."""
+    begun, may_go_on = threading.Event(), threading.Event()
+    other = MirroredStore(ObjectStorage(url), root)
+    download = ObjectStorage.download
+
+    def pause(storage: ObjectStorage, name: str, file: Path, keep_on: Callable[[], bool]) -> None:
+        if storage is other.storage:
+            begun.set()
+            may_go_on.wait(20)
+        download(storage, name, file, keep_on)
+
+    monkeypatch.setattr(ObjectStorage, "download", pause)
+    with ThreadPoolExecutor(1) as pool:
+        downloading = pool.submit(other.synchronize)
+        assert begun.wait(20)
+        try:
+            yield may_go_on
+        finally:
+            may_go_on.set()
+            downloading.result()
+
+
+def test_a_command_waits_for_another_download(
+    url: str, trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = publish(trainer)
+
+    def change() -> str | None:
+        with replica.lock_pointers():
+            return replica.read_current()
+
+    with slow_download(url, replica.root, monkeypatch) as may_go_on:
+        replica.synchronize()  # as a poll does
+        assert replica.read_current() is None
+        with ThreadPoolExecutor(2) as pool:
+            copied = pool.submit(replica.synchronize, lists=True, waits=True)
+            changed = pool.submit(change)
+            assert not wait([copied, changed], timeout=0.3).done
+            may_go_on.set()
+            copied.result()
+            assert changed.result() == version
+    assert replica.read_current() == version
+
+
+def test_a_download_without_an_end_is_busy(
+    url: str, trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(trainer)
+    monkeypatch.setattr("model.store.mirrored._PATIENCE_SECONDS", 0.2)
+    with slow_download(url, replica.root, monkeypatch):
+        with pytest.raises(StoreBusyError, match="may download bundles at a time"):
+            replica.synchronize(lists=True, waits=True)
+        with (
+            pytest.raises(StoreBusyError, match="may download bundles at a time"),
+            replica.lock_pointers(),
+        ):
+            pass
 
 
 @pytest.mark.parametrize("location", ["gs://bucket/prefix", "s3://", "s3://A_b", "http://b/c"])
