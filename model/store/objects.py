@@ -90,8 +90,15 @@ class ObjectStorage:
 
         async def get() -> StoredObject:
             found = await files._call_s3("get_object", Bucket=self._bucket, Key=self._key(name))
+            most = min(found["ContentLength"], _MOST_SMALL_BYTES)
+            content = b""
             async with found["Body"] as body:
-                return StoredObject(await body.read(_MOST_SMALL_BYTES), found["ETag"])
+                # One read returns what has arrived so far.
+                while chunk := await body.read(most - len(content)):
+                    content += chunk
+            if len(content) < most:
+                raise ConnectionError(f"{name} ended after {len(content)} of {most} bytes")
+            return StoredObject(content, found["ETag"])
 
         with _translate_errors():
             try:
