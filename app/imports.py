@@ -13,7 +13,13 @@ from app.db.clock import read_database_time
 from app.db.engine import WRITES, open_engine
 from app.db.equal_events import EqualEvents
 from app.db.erasures import ErasureRepository
-from app.db.events import EventRepository, EventRow, build_inserts, compute_natural_key
+from app.db.events import (
+    EventRepository,
+    EventRow,
+    build_inserts,
+    compute_natural_key,
+    require_stored,
+)
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
 from app.http.properties import Properties
@@ -93,6 +99,7 @@ def import_events(
 
     Raises:
         EventSourceError: if a value cannot be stored; the message names its row and column.
+        DatabaseDamagedError: if an event is not stored, as the ids of rows are in disorder.
     """
     events = events.with_columns(
         pl.lit(None, dtype).alias(name)
@@ -111,16 +118,18 @@ def import_events(
     equal_events = EqualEvents(_build_event_row(one, received_at) for one in _iterate(repeated))
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in _iterate_chunks(numbered):
-        rows = [_build_event_row(one, received_at) for one in _iterate(chunk)]
-        with _open_session(engine) as session, session.begin():
-            erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
-            allowed = [row for row, until in zip(rows, erasures, strict=True) if until is None]
-            erased += len(rows) - len(allowed)
-            added += _insert(session, equal_events.drop_stored(session, allowed))
-        if on_chunk is not None:
-            on_chunk(len(rows))
-    engine.dispose()
+    try:
+        for chunk in _iterate_chunks(numbered):
+            rows = [_build_event_row(one, received_at) for one in _iterate(chunk)]
+            with _open_session(engine) as session, session.begin():
+                erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
+                allowed = [row for row, until in zip(rows, erasures, strict=True) if until is None]
+                erased += len(rows) - len(allowed)
+                added += _insert(session, equal_events.drop_stored(session, allowed))
+            if on_chunk is not None:
+                on_chunk(len(rows))
+    finally:
+        engine.dispose()
     return ImportedEvents(added, len(plausible) - added - erased, erased, left_out)
 
 
@@ -223,6 +232,8 @@ def _insert(session: Session, rows: list[EventRow]) -> int:
         build_inserts(session, rows),
         execution_options={"preserve_rowcount": True},
     )
+    if result.rowcount < len(rows):
+        require_stored(session, [row.event_id for row in rows])
     return result.rowcount
 
 

@@ -9,13 +9,15 @@ from operator import attrgetter
 from typing import Any, NamedTuple, final
 
 import orjson
-from sqlalchemy import Select, bindparam, collate, func, literal, select
+from sqlalchemy import ARRAY, Select, String, any_, bindparam, collate, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.db.clicks import list_clicked_versions, lock_click_counts
 from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
+from app.db.partitions import is_partitioned
 from app.db.tables import StoredEvent
+from app.errors import DatabaseDamagedError
 from model.history import Event
 
 _NATURAL = "sha256:"
@@ -150,6 +152,29 @@ def build_inserts(session: Session, rows: Sequence[EventRow]) -> list[dict[str, 
     for insert, number in zip(inserts, sorted(ids), strict=True):
         insert["id"] = number
     return sorted(inserts, key=lambda insert: insert["event_id"])
+
+
+def require_stored(session: Session, event_ids: Sequence[str]) -> None:
+    """Check that events which an INSERT skipped are repetitions of stored ones.
+
+    It names no constraint, as partitions by month have another one. So it would also skip an event
+    whose `id` is taken, if the sequence of the ids lags, as after a restore by other tools.
+
+    Raises:
+        DatabaseDamagedError: if one is not stored.
+    """
+    if not event_ids or session.get_bind().dialect.name == "sqlite":
+        return
+    sought = any_(literal([*event_ids], ARRAY(String)))
+    stored = select(StoredEvent.event_id).where(StoredEvent.event_id == sought)
+    missing = {*event_ids} - {*session.scalars(stored)}
+    # A partition that is being dropped leaves the ids of its events behind for a moment.
+    if missing and not is_partitioned(session.connection()):
+        raise DatabaseDamagedError(
+            "the id of a new event must be above those of the stored ones, but the database drew "
+            f"one that is taken, and {len(missing)} events were not stored; run SELECT "
+            "setval('events_id_seq', (SELECT max(id) FROM events)), and send them again"
+        )
 
 
 class SeenItems(NamedTuple):
@@ -348,4 +373,6 @@ class EventRepository:
             .returning(StoredEvent.event_id)
         )
         inserts = build_inserts(self._session, rows)
-        return frozenset(self._session.execute(statement, inserts).scalars())
+        new = frozenset(self._session.execute(statement, inserts).scalars())
+        require_stored(self._session, [row.event_id for row in rows if row.event_id not in new])
+        return new
