@@ -1,6 +1,7 @@
 """A bundle store in an object store, with a copy of it in a local directory."""
 
 import os
+import re
 import shutil
 import threading
 import time
@@ -25,6 +26,8 @@ from model.store.traffic import Traffic
 
 BUNDLES = "bundles"
 _POINTERS = (CURRENT, TRAFFIC)
+_VERSION = re.compile(r"\w[\w.+@ -]{0,199}", re.ASCII)
+"""Names of directories that are no paths: what an object store names comes from outside."""
 _DOWNLOAD_LOCK = ".download-lock"
 _SECONDS_BETWEEN_LISTINGS = 5.0
 _LEFTOVER_SECONDS = 86_400.0
@@ -159,21 +162,38 @@ class MirroredStore(BundleStore):
         self.read_manifest(version)
         self._require_published(version)
         self._replace(CURRENT, f"{version}\n".encode())
+        # Again: of this and a removal by another machine one sees the other.
+        self._require_published(version)
 
     def route(self, traffic: Traffic) -> None:
         """Set the versions that serve beside the current one, in the object store and here."""
-        for version in (traffic.challenger, traffic.shadow):
-            if version is not None:
-                self._require_published(version)
+        versions = [one for one in (traffic.challenger, traffic.shadow) if one is not None]
+        for version in versions:
+            self._require_published(version)
         super().route(traffic)
+        for version in versions:  # again, as in `activate`
+            self._require_published(version)
 
     def remove(self, version: str) -> None:
-        """Delete a version that does not serve, here and in the object store."""
+        """Delete a version that does not serve, here and in the object store.
+
+        Raises:
+            BundleError: if there is no such version, or it serves.
+            StoreBusyError: if another machine activates it at the same time.
+        """
         super().remove(version)
         names = self.storage.list_below(f"{BUNDLES}/{version}")
-        # The manifest first: without it the version is not published any more.
-        for name in sorted(names, key=lambda name: name != MANIFEST):
+        for name in names:
             self.storage.delete(f"{BUNDLES}/{version}/{name}")
+
+    def _withdraw(self, version: str) -> Path:
+        """Delete its manifest, without which it is not published, unless it serves by now."""
+        manifest = f"{BUNDLES}/{version}/{MANIFEST}"
+        self.storage.delete(manifest)
+        if any(version in _list_named(name, self.storage.read(name)) for name in _POINTERS):
+            self.storage.upload(self.root / version / MANIFEST, manifest)
+            raise self._build_conflict(CURRENT)
+        return super()._withdraw(version)
 
     @contextmanager
     def lock_pointers(self) -> Iterator[None]:
@@ -203,26 +223,35 @@ class MirroredStore(BundleStore):
         raise self._build_conflict(CURRENT)
 
     def _replace(self, name: str, content: bytes | None) -> None:
-        if name in _POINTERS:
-            self._replace_object(name, content)
-        super()._replace(name, content)
+        if name not in _POINTERS:
+            super()._replace(name, content)
+            return
+        replaced = self._replace_object(name, content)
+        try:
+            super()._replace(name, content)
+        except BaseException:
+            # Nobody else would: what restores the pointers compares those that are here.
+            self._replace_object(name, None if replaced is None else replaced.content)
+            raise
 
-    def _replace_object(self, name: str, content: bytes | None) -> None:
+    def _replace_object(self, name: str, content: bytes | None) -> StoredObject | None:
+        """Write or delete a pointer in the object store, and return what it replaced."""
         held: dict[str, StoredObject | None] | None = getattr(self._held, "objects", None)
         # In a block of `lock_pointers`, what was read at its beginning must still be there.
         found = self.storage.read(name) if held is None else held[name]
+        written: StoredObject | None = None
         try:
             if content is not None:
-                found = self.storage.write(name, content, replaces=found)
+                written = self.storage.write(name, content, replaces=found)
             elif found is not None:
                 if self.storage.read(name) != found:
                     raise ObjectConflictError(name)
                 self.storage.delete(name)
-                found = None
         except ObjectConflictError as error:
             raise self._build_conflict(name) from error
         if held is not None:
-            held[name] = found
+            held[name] = written
+        return found
 
     def _build_conflict(self, name: str) -> StoreBusyError:
         return StoreBusyError(
@@ -346,7 +375,7 @@ class MirroredStore(BundleStore):
         """
         if self.has_version(version):
             return
-        if Path(version).name != version or version.startswith("."):
+        if _VERSION.fullmatch(version) is None:
             raise BundleError(
                 f"a version is the name of a bundle, but {self.storage.url} names "
                 f"{version[:80]!r}; activate one that kairos models list shows"

@@ -204,7 +204,7 @@ class BundleStore:
                     f"a version must not serve when it is removed, but {version!r} does; "
                     "activate another first"
                 )
-            removed = self._hide_version(version)
+            removed = self._withdraw(version)
         shutil.rmtree(removed, ignore_errors=True)
 
     def read_traffic(self) -> Traffic:
@@ -337,6 +337,10 @@ class BundleStore:
     def _draw_hidden_path(self, prefix: str = INCOMING) -> Path:
         """Draw a new hidden name in the store."""
         return self.root / f"{prefix}{uuid.uuid4().hex}"
+
+    def _withdraw(self, version: str) -> Path:
+        """End the publication of a version that does not serve, like `_hide_version`."""
+        return self._hide_version(version)
 
     def _hide_version(self, version: str) -> Path:
         """Remove a version for every reader; return the hidden directory with its files."""

@@ -1,7 +1,8 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from errno import ENOSPC
 from pathlib import Path
 from time import sleep
 from uuid import uuid4
@@ -13,7 +14,7 @@ from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleError, StoreBusyError
 from model.store.location import open_bundle_store
 from model.store.mirrored import BUNDLES, MirroredStore
-from model.store.objects import ObjectStorage
+from model.store.objects import ObjectStorage, StoredObject
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from tests.contracts.bundle_store import KEYS, BundleStoreContract, publish
@@ -151,7 +152,10 @@ def test_an_additional_object_is_refused(
     assert replica.list_versions() == []
 
 
-@pytest.mark.parametrize("content", [b"../../elsewhere\n", b".hidden\n", b"\xff\xfe", b"nothing\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"../../elsewhere\n", b".hidden\n", b"\xff\xfe", b"nothing\n", b"", b"\n", b"a\0b", b"a\nb"],
+)
 def test_a_foreign_pointer_is_not_followed(
     object_store: ObjectStore,
     url: str,
@@ -169,6 +173,87 @@ def test_a_foreign_pointer_is_not_followed(
         replica.root,
         trainer.root,
     }
+
+
+def test_an_object_without_a_version_prevents_nothing(
+    object_store: ObjectStore, url: str, trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1)
+    replica.synchronize(lists=True)
+    damage(object_store, url, "", MANIFEST)
+    trainer.remove(first)
+    for _ in range(2):
+        with pytest.raises(BundleError, match="a version is the name of a bundle"):
+            replica.synchronize(lists=True)
+    assert replica.list_versions() == [second]
+
+
+def test_a_version_activated_elsewhere_is_not_removed(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1)
+    replica.synchronize(lists=True)
+    delete = ObjectStorage.delete
+
+    def activate_before(storage: ObjectStorage, name: str) -> None:
+        monkeypatch.setattr(ObjectStorage, "delete", delete)
+        replica.activate(first)
+        storage.delete(name)
+
+    monkeypatch.setattr(ObjectStorage, "delete", activate_before)
+    with pytest.raises(StoreBusyError, match="another moved CURRENT"):
+        trainer.remove(first)
+    for store in (trainer, replica):
+        store.synchronize(lists=True)
+        assert store.open().version == first
+        assert {*store.list_versions()} == {first, second}
+
+
+def test_a_version_removed_elsewhere_is_not_activated(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1)
+    replica.synchronize(lists=True)
+    write = ObjectStorage.write
+
+    def remove_before(
+        storage: ObjectStorage, name: str, content: bytes, *, replaces: StoredObject | None
+    ) -> StoredObject:
+        monkeypatch.setattr(ObjectStorage, "write", write)
+        trainer.remove(first)
+        return storage.write(name, content, replaces=replaces)
+
+    def change(version: str) -> None:
+        monkeypatch.setattr(ObjectStorage, "write", remove_before)
+        with replica.lock_pointers():
+            replica.activate(version)
+
+    with pytest.raises(BundleError, match="any more"):
+        change(first)
+    for store in (trainer, replica):
+        store.synchronize(lists=True)
+        assert store.open().version == second
+
+
+def test_a_full_disk_leaves_the_pointers_everywhere(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1, activate=False)
+
+    def fail(*_: object) -> None:
+        raise OSError(ENOSPC, "no space left on device")
+
+    def change(*, locks: bool) -> None:
+        with trainer.lock_pointers() if locks else nullcontext():
+            trainer.activate(second)
+
+    for locks in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr("model.store.store.replace_file", fail)
+            with pytest.raises(OSError, match="no space left"):
+                change(locks=locks)
+        replica.synchronize(lists=True)
+        assert replica.read_current() == trainer.read_current() == first
 
 
 def test_an_emptied_bucket_empties_no_copy(
