@@ -105,9 +105,10 @@ class BudgetRepository:
         # A lost settlement admits a little more; a commit that waits for the disk costs each time.
         self._session.execute(text("SET LOCAL synchronous_commit = off"))
         at = read_time(self._session)
-        tokens = {usage.name: self._charge(usage, at) for usage in usages}
         self._report(process, usages, at)
-        others = self._read_others(process, [*tokens], at)
+        others = self._read_others(process, [usage.name for usage in usages], at)
+        # Last, as it makes other processes wait until the commit.
+        tokens = self._charge(usages, at)
         return {
             usage.name: Level(
                 tokens[usage.name], usage.arrived / (usage.arrived + others.get(usage.name, 0))
@@ -120,32 +121,51 @@ class BudgetRepository:
         until = read_time(self._session) - int(_KEPT_SECONDS * _MICROSECONDS)
         self._session.execute(delete(RateShare).where(RateShare.at < until))
 
-    def _charge(self, usage: Usage, at: int) -> float:
-        """Refill a budget up to an instant, and take what was used; return what is left."""
-        most = max(usage.rate * BURST_SECONDS, 1.0)
-        statement = insert_into(self._session, RateBudget).values(
-            key_id=usage.name, tokens=most - usage.used, at=at
+    def _charge(self, usages: Sequence[Usage], at: int) -> dict[str, float]:
+        """Refill budgets up to an instant, and take what was used; return what is left, by name."""
+        full = {usage.name: max(usage.rate * BURST_SECONDS, 1.0) for usage in usages}
+        statement = insert_into(self._session, RateBudget)
+        self._session.execute(
+            statement.values(
+                [{"key_id": name, "tokens": most, "at": at} for name, most in full.items()]
+            ).on_conflict_do_nothing()
         )
-        elapsed = func.greatest(at - RateBudget.at, 0) / float(_MICROSECONDS)
-        refilled = func.least(most, RateBudget.tokens + elapsed * usage.rate)
-        return float(
-            self._session.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["key_id"],
-                    set_={"tokens": refilled - usage.used, "at": func.greatest(at, RateBudget.at)},
-                ).returning(RateBudget.tokens)
-            ).scalar_one()
+        budgets = {
+            name: (tokens, since)
+            for name, tokens, since in self._session.execute(
+                select(RateBudget.key_id, RateBudget.tokens, RateBudget.at)
+                .where(RateBudget.key_id.in_([*full]))
+                .order_by(RateBudget.key_id)
+                .with_for_update()
+            )
+        }
+        left: dict[str, float] = {}
+        for usage in usages:
+            tokens, since = budgets[usage.name]
+            elapsed = max(at - since, 0) / _MICROSECONDS
+            refilled = min(full[usage.name], tokens + elapsed * usage.rate)
+            left[usage.name] = refilled - usage.used
+        changed = {"tokens": statement.excluded.tokens, "at": statement.excluded.at}
+        self._session.execute(
+            statement.values(
+                [
+                    {"key_id": name, "tokens": tokens, "at": max(at, budgets[name][1])}
+                    for name, tokens in left.items()
+                ]
+            ).on_conflict_do_update(index_elements=["key_id"], set_=changed)
         )
+        return left
 
     def _report(self, process: str, usages: Sequence[Usage], at: int) -> None:
         statement = insert_into(self._session, RateShare)
         changed = {"arrived": statement.excluded.arrived, "at": statement.excluded.at}
         self._session.execute(
-            statement.on_conflict_do_update(index_elements=["key_id", "process"], set_=changed),
-            [
-                {"key_id": usage.name, "process": process, "arrived": usage.arrived, "at": at}
-                for usage in usages
-            ],
+            statement.values(
+                [
+                    {"key_id": usage.name, "process": process, "arrived": usage.arrived, "at": at}
+                    for usage in usages
+                ]
+            ).on_conflict_do_update(index_elements=["key_id", "process"], set_=changed)
         )
 
     def _read_others(self, process: str, names: Sequence[str], at: int) -> dict[str, int]:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
 from app.auth.shared_limiter import Level, SharedLimiter, Usage
@@ -156,6 +157,29 @@ def test_the_database_holds_one_budget(migrated_postgresql_url: str) -> None:
         database.write_blocking(lambda session: BudgetRepository(session).delete_old())
         (level,) = settle(database, "a", Usage("other", 10.0, 0, 5)).values()
         assert level.share == 0.5
+
+
+def test_many_keys_cost_as_many_statements_as_one(migrated_postgresql_url: str) -> None:
+    statements: list[str] = []
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        statements.append(statement)
+
+    costs = []
+    with open_database(migrated_postgresql_url) as database:
+        settle(database, "a", Usage("before", 10.0, 1, 1))
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            for keys in (1, 300):
+                statements.clear()
+                settle(database, "a", *(Usage(f"{key:03}", 10.0, key, 1) for key in range(keys)))
+                costs.append(len(statements))
+            levels = settle(database, "b", Usage("299", 10.0, 0, 1), Usage("before", 10.0, 0, 1))
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    assert costs[0] == costs[1]
+    assert levels["299"].tokens == pytest.approx(20 - 299, abs=20)
+    assert levels["before"].tokens > 18
 
 
 def test_settlements_at_once_take_turns(migrated_postgresql_url: str) -> None:
