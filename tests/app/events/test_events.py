@@ -16,7 +16,7 @@ from app.http.types import format_instant, parse_instant
 from app.settings import Settings
 from model.clock import now
 from tests.app.client import Client, running
-from tests.processes import eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 
 EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": "2026-01-01T00:00:00Z"}
 
@@ -193,9 +193,11 @@ def test_a_batch_aborted_by_a_deadlock_is_retried(settings: Settings, postgresql
     first, second = ({**EVENT, "event_id": event_id} for event_id in ("a", "b"))
     with psycopg.connect(postgresql_url, autocommit=True) as owner:
         # Long enough for this test to act on a busy machine.
-        owner.execute(f"ALTER DATABASE {owner.info.dbname} SET deadlock_timeout = '3s'")
+        owner.execute(f"ALTER DATABASE {owner.info.dbname} SET deadlock_timeout = '8s'")
+    # And the service waits longer than PostgreSQL needs to notice the deadlock.
+    changes = {"database_url": postgresql_url, "database_timeout_seconds": PATIENCE_SECONDS}
     with (
-        running(settings.model_copy(update={"database_url": postgresql_url})) as client,
+        running(settings.model_copy(update=changes)) as client,
         psycopg.connect(postgresql_url) as other,
         psycopg.connect(postgresql_url, autocommit=True) as observer,
         ThreadPoolExecutor(1) as thread,
@@ -207,7 +209,7 @@ def test_a_batch_aborted_by_a_deadlock_is_retried(settings: Settings, postgresql
         eventually(lambda: observer.execute(waits).fetchone() == (1,))
         other.execute(insert, ["a"])
         other.commit()
-        assert ours.result(10) == {"accepted": 0, "duplicates": 2, "rejected": []}
+        assert ours.result(PATIENCE_SECONDS) == {"accepted": 0, "duplicates": 2, "rejected": []}
 
 
 def test_events_are_counted_by_outcome(client: Client) -> None:
