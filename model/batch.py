@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float64, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.accelerators import copy_to
 from model.catalog import Catalog
 from model.clock import days_between
 from model.errors import EmptyHistoryError
@@ -45,7 +46,7 @@ class SequenceBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "SequenceBatch":
         """Copy the batch to a device."""
-        return SequenceBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
+        return SequenceBatch(*(copy_to(tensor, device) for tensor in self))
 
     def withhold_query_times(self, positions: Bool[Tensor, "batch len"]) -> "SequenceBatch":
         """Withhold the query times of the given positions from the model."""

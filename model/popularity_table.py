@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from model import accelerators
 from model.popularity import FEATURES, Checkpoint, CountedEvents, Popularity
 
 _KEPT_SNAPSHOTS = 8
@@ -54,11 +55,17 @@ class PopularityFeatures(NamedTuple):
     ) -> Float[Tensor, "queries items"]:
         """Add the weighted features to scores, in place.
 
-        Queries of one snapshot share a product; consecutive ones are found fastest.
+        Queries of one snapshot share a product; consecutive ones are found fastest. Where shapes
+        are fixed, the features of each query are looked up instead.
 
         Args:
             rows: catalog rows of the scored items; all by default.
         """
+        if accelerators.needs_fixed_shapes(scores.device):
+            table = self.table if rows is None else self.table[:, :, rows]
+            for number in range(table.shape[1]):
+                scores.addcmul_(gates[:, number, None], table[self.entry_of, number])
+            return scores
         for part, features in self.iter_snapshots():
             of_rows = features if rows is None else features[:, rows]
             scores[part].addmm_(gates[part], of_rows)
@@ -68,6 +75,15 @@ class PopularityFeatures(NamedTuple):
         self, shares: Float[Tensor, "queries items"]
     ) -> Float[Tensor, "queries features"]:
         """Sum the features over all items, weighted by each query's shares."""
+        if accelerators.needs_fixed_shapes(shares.device):
+            # One feature at a time: all of each query are several times the memory of the shares.
+            return torch.stack(
+                [
+                    (shares * self.table[self.entry_of, number]).sum(-1)
+                    for number in range(self.table.shape[1])
+                ],
+                dim=-1,
+            )
         sums = shares.new_empty(len(shares), self.table.shape[1])
         for part, features in self.iter_snapshots():
             torch.mm(shares[part], features.T, out=sums[part])
@@ -110,6 +126,7 @@ class PopularityTable:
         else:
             self._latest = popularity.compute_state().features()
         self._base = base or popularity
+        self._first_counts: Tensor | None = None
         self._checkpoints: tuple[Checkpoint, ...] = ()
         kept = max(_KEPT_SNAPSHOTS, _KEPT_FEATURES // self._latest.numel())
         self._compute_one = lru_cache(maxsize=kept)(self._compute_from_checkpoint)
@@ -125,6 +142,12 @@ class PopularityTable:
     def count_on(self, later: CountedEvents) -> "PopularityTable":
         """Count events after those of the training, in place of any that were counted before."""
         return PopularityTable(self._base.extend(later), base=self._base)
+
+    def count_first_events(self, rows: Int64[Tensor, " items"]) -> Int64[Tensor, " items"]:
+        """Count the events of items in the first span of time that has any of the item."""
+        if self._first_counts is None or self._first_counts.device != rows.device:
+            self._first_counts = self.popularity.first_counts.to(rows.device)
+        return self._first_counts[rows]
 
     @property
     def latest(self) -> Float[Tensor, "features rows"]:

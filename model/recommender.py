@@ -444,7 +444,7 @@ class Recommender(nn.Module):
 
     def count_first_events(self, rows: Int64[Tensor, " items"]) -> Int64[Tensor, " items"]:
         """Count the events of items in the first span of time that has any of the item."""
-        return self._require_counts().popularity.popularity.first_counts.to(rows.device)[rows]
+        return self._require_counts().popularity.count_first_events(rows)
 
     def _require_counts(self) -> EventCounts:
         if self.counts is None:

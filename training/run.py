@@ -373,7 +373,7 @@ def _fit_with_checkpoints(
     run.progress.start_fit("fit", config.fit.epochs, 0 if state is None else state.epoch)
     return fit(
         recommender,
-        _build_windows(config, split.dataset, split.train_ends),
+        _build_windows(config, split.dataset, split.train_ends, run.device),
         config.fit,
         # Without a known target every epoch scores zero, so the first would count as the best.
         evaluate=(
@@ -419,7 +419,7 @@ def _refit(
         run.progress.start_fit("refit", int(changes["epochs"]))
         fit(
             model.recommender,
-            _build_windows(run.config, dataset, train_ends),
+            _build_windows(run.config, dataset, train_ends, run.device),
             config.model_copy(update=changes),
             evaluate=None,
             group=run.group,
@@ -436,8 +436,12 @@ def count_refit_epochs(config: FitConfig, epochs: int) -> int:
 
 
 def _build_windows(
-    config: RunConfig, dataset: Dataset, train_ends: NDArray[np.int64]
+    config: RunConfig, dataset: Dataset, train_ends: NDArray[np.int64], device: torch.device
 ) -> TrainingWindows:
     return TrainingWindows(
-        dataset, train_ends, predict=config.data.predict, max_history=config.encoder.max_history
+        dataset,
+        train_ends,
+        predict=config.data.predict,
+        max_history=config.encoder.max_history,
+        device=device,
     )

@@ -63,8 +63,8 @@ def rotate(
 
 def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape basis"]:
     """Negate the coefficients of sines."""
-    signs = coefficients.new_tensor((1.0, -1.0)).repeat(coefficients.shape[-1] // 2)
-    return coefficients * signs
+    cosines, sines = coefficients[..., 0::2], coefficients[..., 1::2]
+    return torch.stack((cosines, -sines), dim=-1).flatten(-2)
 
 
 class Turns(NamedTuple):

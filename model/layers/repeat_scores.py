@@ -1,12 +1,14 @@
 """Scores of the items of a history, for data where users return to them."""
 
 import math
+from functools import cache
 from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
+from model import accelerators
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.layers.baskets import number_baskets
@@ -59,13 +61,6 @@ PHASE_WINDOWS = (
 )
 """Windows in which shares are counted: what a user chooses at this hour, or on this weekday."""
 
-_HALF_LIVES = torch.tensor(HALF_LIVES).unsqueeze(1)
-_HALF_LIVES_IN_BASKETS = torch.tensor(HALF_LIVES_IN_BASKETS).unsqueeze(1)
-_FREQUENCIES = 2 * math.pi / torch.tensor(PERIODS)
-_FREQUENCIES_OF_WINDOWS = (2 * math.pi / torch.tensor((DAY, WEEK))).unsqueeze(1)
-_CONCENTRATIONS = torch.tensor([one.concentrations for one in PHASE_WINDOWS])
-_OTHER_KIND_OF_DAY = torch.tensor([[3.0 * one.same_kind_of_day] for one in PHASE_WINDOWS])
-"""Half-lives that a day of the other kind is away."""
 _SHARES = len(HALF_LIVES) + len(HALF_LIVES_IN_BASKETS) + len(PHASE_WINDOWS)
 _INTERVALS = 5
 _PHASES = 2 * len(PERIODS)
@@ -73,6 +68,38 @@ _STARTS_AT = HALF_LIVES.index(112.0)  # also the half-life of windows
 _LEAST_LOG_SHARE = -16.0
 _LEAST_WEIGHT = 1e-30
 _HIDDEN = 24
+
+
+class _Constants(NamedTuple):
+    """What the features are computed with.
+
+    Attributes:
+        other_kind_of_day: half-lives that a day of the other kind is away, in each window.
+    """
+
+    half_lives: Float[Tensor, "half_lives 1"]
+    half_lives_in_baskets: Float[Tensor, "half_lives 1"]
+    frequencies: Float[Tensor, " periods"]
+    frequencies_of_windows: Float[Tensor, "2 1"]
+    concentrations: Float[Tensor, "windows 2"]
+    other_kind_of_day: Float[Tensor, "windows 1"]
+
+
+_CONSTANTS = _Constants(
+    half_lives=torch.tensor(HALF_LIVES).unsqueeze(1),
+    half_lives_in_baskets=torch.tensor(HALF_LIVES_IN_BASKETS).unsqueeze(1),
+    frequencies=2 * math.pi / torch.tensor(PERIODS),
+    frequencies_of_windows=(2 * math.pi / torch.tensor((DAY, WEEK))).unsqueeze(1),
+    concentrations=torch.tensor([one.concentrations for one in PHASE_WINDOWS]),
+    other_kind_of_day=torch.tensor([[3.0 * one.same_kind_of_day] for one in PHASE_WINDOWS]),
+)
+
+
+@cache
+def _copy_constants(device: torch.device) -> _Constants:
+    """Copy the constants to a device, once: a copy waits for what the device does."""
+    with torch.inference_mode(mode=False):
+        return _Constants(*(one.to(device) for one in _CONSTANTS))
 
 
 class HistoryQueries(NamedTuple):
@@ -161,13 +188,19 @@ class RepeatScorer(nn.Module):
         popularity: PopularityFeatures,
     ) -> Float[Tensor, "queries len"]:
         """Score the items at each query."""
-        query, position, features = describe_items(batch, queries, popularity, self.clock)
+        items = describe_items(batch, queries, popularity, self.clock)
+        query, position, features = items.query, items.position, items.features
         scores = (features * self.weights(users)[query]).sum(-1)
         scores = scores + self.level(users).squeeze(-1)[query]
         scores = scores + self.out(self.activation(self.hidden(features))).squeeze(-1)
         scores = scores + self.item_bias[batch.rows[queries.sample[query], position]]
-        nothing = scores.new_full((len(users), batch.rows.shape[1]), float("-inf"))
-        placed: Tensor = nothing.index_put((query, position), scores)
+        shape = len(users), batch.rows.shape[1]
+        placed: Tensor
+        if items.is_item is not None:
+            placed = scores.masked_fill(~items.is_item, float("-inf")).view(shape)
+        else:
+            nothing = scores.new_full(shape, float("-inf"))
+            placed = nothing.index_put((query, position), scores)
         return placed
 
     @torch.no_grad()
@@ -196,11 +229,14 @@ class DescribedItems(NamedTuple):
     Attributes:
         query: the query of each item, ascending.
         position: of the item's last event that the query reads, in the query's history.
+        is_item: where shapes are fixed, each position of each query is described; whether it is
+            that of an item's last event. None where no others are described.
     """
 
     query: Int64[Tensor, " items"]
     position: Int64[Tensor, " items"]
     features: Float[Tensor, "items features"]
+    is_item: Bool[Tensor, " items"] | None = None
 
 
 @torch.no_grad()
@@ -225,7 +261,15 @@ def describe_items(
     # Positions as floats: their minimum is six times as fast as that of integers.
     next_same = torch.where(is_same.triu(1), positions.float(), length).amin(-1)
     is_last = (positions <= last) & (next_same[sample] > last) & (batch.rows[sample] > 0)
-    query, position = is_last.nonzero(as_tuple=True)
+    is_item: Tensor | None = None
+    if accelerators.needs_fixed_shapes(is_last.device):
+        is_item = is_last.flatten()
+        query = torch.arange(len(last), device=last.device).repeat_interleave(
+            length, output_size=is_last.numel()
+        )
+        position = positions.repeat(len(last))
+    else:
+        query, position = is_last.nonzero(as_tuple=True)
     of_sample = sample[query]
 
     weights, days, baskets, since = _weigh_events(batch, queries, clock)
@@ -246,11 +290,11 @@ def describe_items(
     logs = torch.stack((days, baskets, interval), dim=1).log1p_()
     intervals = torch.cat((logs, ratio.unsqueeze(1), is_single.unsqueeze(1)), dim=1).div_(3)
 
-    angles = since.unsqueeze(1) * _FREQUENCIES.to(days.device)
+    angles = since.unsqueeze(1) * _copy_constants(since.device).frequencies
     popular = popularity.select(query).of_items(batch.rows[of_sample, position])
     popular[:, :-2] -= popular[:, -2:-1]
     features = torch.cat((shares, intervals, angles.cos(), angles.sin(), popular.div_(5)), dim=1)
-    return DescribedItems(query, position, features)
+    return DescribedItems(query, position, features, is_item)
 
 
 class _WeighedEvents(NamedTuple):
@@ -278,8 +322,9 @@ def _weigh_events(
     days = (queries.times.unsqueeze(1) - batch.times[sample]).clamp_(min=0).float()
     baskets = number_baskets(batch.times).float()[sample]
     baskets = (baskets.gather(1, last) - baskets).clamp_(min=0)
-    ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
-    ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
+    constants = _copy_constants(days.device)
+    ages = days.unsqueeze(1) / constants.half_lives
+    ages_in_baskets = baskets.unsqueeze(1) / constants.half_lives_in_baskets
     local, local_query = _read_clock(clock, batch, queries)
     since = (local_query.unsqueeze(1) - local[sample]).float()
     is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
@@ -317,9 +362,10 @@ def _measure_phases(
     Args:
         since: days from the event to the query, by the local clock.
     """
-    angles = since.unsqueeze(1) * _FREQUENCIES_OF_WINDOWS.to(since.device)
-    ages = _CONCENTRATIONS.to(since.device) @ (1 - angles.cos()).div_(math.log(2))
-    return ages.add_(is_other_kind.unsqueeze(1) * _OTHER_KIND_OF_DAY.to(since.device))
+    constants = _copy_constants(since.device)
+    angles = since.unsqueeze(1) * constants.frequencies_of_windows
+    ages = constants.concentrations @ (1 - angles.cos()).div_(math.log(2))
+    return ages.add_(is_other_kind.unsqueeze(1) * constants.other_kind_of_day)
 
 
 def _find_first(is_same: Bool[Tensor, "batch len len"]) -> Int64[Tensor, "batch len"]:

@@ -98,7 +98,7 @@ class Time2Vec(TimeEncoding):
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
         """Compute the angular frequencies (radians per day): the linear term's, then the sines'."""
         sine_frequencies = self.periods.frequencies()
-        return torch.cat((sine_frequencies.new_tensor([LINEAR_FREQUENCY]), sine_frequencies))
+        return torch.cat((sine_frequencies.new_full((1,), LINEAR_FREQUENCY), sine_frequencies))
 
     def basis_projection(self) -> BasisProjection:
         """Apply `sin(w x + phi) = sin(phi) cos(w x) + cos(phi) sin(w x)`; the first is a sine."""

@@ -52,7 +52,7 @@ def describe(query: Query, time_zone: str = "UTC") -> torch.Tensor:
 
 def place(described: DescribedItems, queries: int, length: int) -> torch.Tensor:
     """Place the features of items at their last events: queries, len, features."""
-    query, position, features = described
+    query, position, features, _ = described
     placed = torch.full((queries, length, features.shape[1]), math.nan)
     placed[query, position] = features
     return placed

@@ -6,16 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.accelerators import copy_to, needs_fixed_shapes
 from model.batch import SequenceBatch
-from model.clock import days_between
+from model.clock import MICROSECONDS_PER_DAY
 from training.data.dataset import Dataset
 from training.data.event_counts import assign_folds
 from training.data.negatives import SeenItems
 from training.data.split import Predict, expand_spans, find_basket_ends
+
+CPU = torch.device("cpu")
+
+_MULTIPLE = 8
+"""What lengths are multiples of on an accelerator: fewer shapes, and those that it is fast with."""
 
 
 class TrainingBatch(NamedTuple):
@@ -48,10 +54,10 @@ class TrainingBatch(NamedTuple):
         """Copy the tensors to another device."""
         return self._replace(
             sequences=self.sequences.to(device),
-            positions=self.positions.to(device, non_blocking=True),
-            targets=self.targets.to(device, non_blocking=True),
-            position_of=self.position_of.to(device, non_blocking=True),
-            weights=self.weights.to(device, non_blocking=True),
+            positions=copy_to(self.positions, device),
+            targets=copy_to(self.targets, device),
+            position_of=copy_to(self.position_of, device),
+            weights=copy_to(self.weights, device),
         )
 
 
@@ -77,29 +83,40 @@ class Windows:
         return Windows(self.starts[chosen], self.ends[chosen], self.query_times[chosen])
 
 
-def collate(dataset: Dataset, windows: Windows) -> SequenceBatch:
-    """Pad windows into a batch; the query time of an inner position is its next event's time."""
-    lengths = windows.ends - windows.starts
-    positions = np.arange(lengths.max())
-    is_real = positions < lengths[:, None]
-    index = np.where(is_real, windows.starts[:, None] + positions, windows.starts[:, None])
-    origin = dataset.times[windows.starts][:, None]
-    times = dataset.times[index]
-    query_times = np.where(
-        positions == lengths[:, None] - 1,
-        windows.query_times[:, None],
-        dataset.times[np.where(positions < lengths[:, None] - 1, index + 1, index)],
-    )
+def collate(
+    dataset: Dataset, windows: Windows, device: torch.device = CPU, *, width: int | None = None
+) -> SequenceBatch:
+    """Pad windows into a batch; the query time of an inner position is its next event's time.
+
+    Args:
+        device: where the events of the data set are, and the batch will be.
+        width: the padded length; by default the length of the longest window.
+    """
+    events = dataset.on(device)
+    spans = np.stack((windows.starts, windows.ends, windows.query_times))
+    starts, ends, last_times = copy_to(torch.from_numpy(spans), device).unsqueeze(-1)
+    width = width or int((windows.ends - windows.starts).max())
+    index = starts + torch.arange(width, device=device)
+    is_real, is_last = index < ends, index == ends - 1
+    following = torch.where(index < ends - 1, index + 1, starts)
+    index = torch.where(is_real, index, starts)
+    origins, times = events.times[starts], events.times[index]
+    query_times = torch.where(is_last, last_times, events.times[following])
     return SequenceBatch(
-        rows=torch.from_numpy(np.where(is_real, dataset.rows[index], 0).astype(np.int64)),
-        actions=torch.from_numpy(np.where(is_real, dataset.action_rows[index], 0).astype(np.int64)),
-        times=torch.from_numpy(days_between(0, times - origin)),
-        query_times=torch.from_numpy(days_between(0, query_times - origin)),
-        query_given=torch.ones(index.shape, dtype=torch.bool),
-        lengths=torch.from_numpy(lengths),
-        origins=torch.from_numpy(dataset.times[windows.starts]),
-        count_tables=torch.zeros(len(windows), dtype=torch.int64),
+        rows=torch.where(is_real, events.rows[index].long(), 0),
+        actions=torch.where(is_real, events.action_rows[index].long(), 0),
+        times=_count_days(times - origins),
+        query_times=_count_days(query_times - origins),
+        query_given=torch.ones_like(is_real),
+        lengths=(ends - starts).squeeze(-1),
+        origins=origins.squeeze(-1),
+        count_tables=torch.zeros_like(ends.squeeze(-1)),
     )
+
+
+def _count_days(microseconds: Int64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+    # As integers until here, which are exact.
+    return microseconds.double() / MICROSECONDS_PER_DAY
 
 
 class TrainingWindows:
@@ -107,6 +124,9 @@ class TrainingWindows:
 
     Histories longer than `max_history` are read as windows that overlap by half; a later window
     supervises only what no earlier one did, so each of its targets reads at least half a window.
+
+    Args:
+        device: where the histories of the batches are; on an accelerator, so are all events.
     """
 
     def __init__(
@@ -116,7 +136,9 @@ class TrainingWindows:
         *,
         predict: Predict,
         max_history: int,
+        device: torch.device = CPU,
     ) -> None:
+        self._device, self._max_history = device, max_history
         self._dataset = dataset.known
         ends = dataset.known_before[train_ends]
         self._seen = SeenItems(self._dataset, ends)
@@ -187,8 +209,9 @@ class TrainingWindows:
         """Build the batch of some windows, with their supervised positions."""
         windows = self.windows.select(chosen)
         users = np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1
-        sequences = collate(self._dataset, windows)._replace(
-            count_tables=torch.from_numpy(assign_folds(users))
+        width = self._choose_width(int((windows.ends - windows.starts).max()))
+        sequences = collate(self._dataset, windows, self._device, width=width)._replace(
+            count_tables=copy_to(torch.from_numpy(assign_folds(users)), self._device)
         )
         counts = self._last[chosen] - self._first[chosen]
         index = expand_spans(self._first[chosen], counts)
@@ -210,6 +233,12 @@ class TrainingWindows:
             targets_on_host=targets,
             seen=self._seen,
         )
+
+    def _choose_width(self, longest: int) -> int:
+        if not needs_fixed_shapes(self._device):
+            return longest
+        # Encoders may hold no more positions than a history may have.
+        return min(-(-longest // _MULTIPLE) * _MULTIPLE, max(self._max_history, longest))
 
 
 def _cut(

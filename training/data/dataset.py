@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import torch
+from jaxtyping import Int16, Int32, Int64
 from numpy.typing import NDArray
+from torch import Tensor
 
+from model.accelerators import copy_to
 from model.catalog import RECENT_DAYS, Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
@@ -14,6 +19,14 @@ from model.history import Event
 
 _IDENTITY = ["user_id", "item_id", "timestamp", "action"]
 _MOST_ACTIONS = int(np.iinfo(np.int16).max)
+
+
+class EventTensors(NamedTuple):
+    """The events of a data set on a device, from which batches are gathered there."""
+
+    rows: Int32[Tensor, " events"]
+    times: Int64[Tensor, " events"]
+    action_rows: Int16[Tensor, " events"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,24 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def on(self, device: torch.device) -> EventTensors:
+        """Return the events as tensors on a device; they stay there as long as the data set."""
+        if device not in self._tensors:
+            # Tensors may be written to, and so need arrays that may.
+            arrays = (np.require(one, requirements="W") for one in self._arrays)
+            self._tensors[device] = EventTensors(
+                *(copy_to(torch.from_numpy(one), device) for one in arrays)
+            )
+        return self._tensors[device]
+
+    @property
+    def _arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int16]]:
+        return self.rows, self.times, self.action_rows
+
+    @cached_property
+    def _tensors(self) -> dict[torch.device, EventTensors]:
+        return {}
 
     @cached_property
     def user_of(self) -> NDArray[np.int64]:

@@ -64,7 +64,7 @@ def _compute_last_weights(
     recommender.eval()
     weights = np.empty(len(windows))
     for chosen in group_by_length(windows, np.arange(len(windows)), 1):
-        batch = collate(known, windows.select(chosen)).to(recommender.device)
+        batch = collate(known, windows.select(chosen), recommender.device)
         attention = recommender.attend(batch).attention
         if attention is None:
             return None

@@ -36,7 +36,7 @@ def sample_users(
     windows = sample_windows(known, max_history=max_history, histories=histories)
     parts = [np.empty((0, recommender.index_vectors().shape[1]), dtype=np.float32)]
     for chosen in group_by_length(windows, np.arange(len(windows.ends)), 1):
-        batch = collate(known, windows.select(chosen)).to(recommender.device)
+        batch = collate(known, windows.select(chosen), recommender.device)
         parts.append(recommender.index_queries(recommender(batch).user).cpu().numpy())
     users = np.concatenate(parts)
     return users[np.random.default_rng(1).permutation(len(users))]

@@ -65,7 +65,12 @@ def score_questions(
     for chosen in group_by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
         yield ScoreBlock(
             chosen,
-            _score_last(recommender, vectors, collate(known, windows.select(chosen)), withheld),
+            _score_last(
+                recommender,
+                vectors,
+                collate(known, windows.select(chosen), recommender.device),
+                withheld,
+            ),
         )
     yield from _score_shared(
         recommender, vectors, known, windows, questions.users, np.flatnonzero(shared)
@@ -123,7 +128,6 @@ def group_by_length(
 def _score_last(
     recommender: Recommender, vectors: Tensor, batch: SequenceBatch, withheld: bool
 ) -> Tensor:
-    batch = batch.to(recommender.device)
     if withheld:
         positions = torch.arange(batch.rows.shape[1], device=recommender.device)
         batch = batch.withhold_query_times(positions == batch.lengths[:, None] - 1)
@@ -146,7 +150,7 @@ def _score_shared(
     latest = np.append(firsts[1:], len(chosen)) - 1
     of_users = windows.select(chosen[latest])
     for group in group_by_length(of_users, np.arange(len(of_users)), 1):
-        batch = collate(known, of_users.select(group)).to(recommender.device)
+        batch = collate(known, of_users.select(group), recommender.device)
         owns = [chosen[firsts[user] : latest[user] + 1] for user in group]
         questions = np.concatenate(owns)
         sample = np.repeat(np.arange(len(group)), [len(own) for own in owns])

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from model.accelerators import copy_to
 from model.encoders.shan import SHAN
 from model.encoders.time_lstm import TimeLSTM
 from model.errors import TrainingError
@@ -196,7 +197,7 @@ class _SoftmaxObjective:
         scored = (at.users, vectors, batch.targets, batch.position_of, weights)
         if len(vectors) > self.config.sample_above:
             negatives, log_expected = (
-                drawn.to(vectors.device)
+                copy_to(drawn, vectors.device)
                 for drawn in draw_shared_negatives(
                     batch.targets_on_host, len(vectors), self.config.negatives, rng
                 )
@@ -239,7 +240,7 @@ class _PairwiseObjective:
             positives = repeats.add_to_targets(positives, targets, batch.position_of)
             chosen = np.flatnonzero(drawn.has_seen_all)
             if len(chosen):
-                some = torch.from_numpy(chosen).to(targets.device)
+                some = copy_to(torch.from_numpy(chosen), targets.device)
                 # Only here can a negative be in the history, and only where a history holds the
                 # whole catalog: a table of the catalog is then no larger than the histories.
                 owners = batch.position_of[some]

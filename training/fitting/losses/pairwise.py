@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from model.accelerators import copy_to
 from training.blocks import split_into_blocks
 from training.config import BCEConfig, BPRConfig, GBCEConfig
 from training.data.batches import TrainingBatch
@@ -122,11 +123,12 @@ def draw_negatives(
     """
     users, device = batch.users[batch.window_of], batch.targets.device
     if isinstance(config, GBCEConfig):
-        owners, owner_of = batch.users, torch.from_numpy(batch.window_of).to(device)
+        owners = batch.users
+        owner_of = copy_to(torch.from_numpy(batch.window_of), device)
     else:
         owners, owner_of = users, torch.arange(len(users), device=device)
     rows = torch.from_numpy(batch.seen.draw_unseen(owners, config.negatives, rng))
-    return Negatives(rows.to(device), owner_of, batch.seen.unseen_counts[users] == 0)
+    return Negatives(copy_to(rows, device), owner_of, batch.seen.unseen_counts[users] == 0)
 
 
 def mask_targets(

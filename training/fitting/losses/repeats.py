@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from model import accelerators
+
 _LEAST = -1e4
 """Log-space scores below it add nothing to a sum: -inf has no gradient."""
 
@@ -39,6 +41,10 @@ class RepeatScores(NamedTuple):
             targets: catalog rows.
             user_of: the user of each target.
         """
+        if accelerators.needs_fixed_shapes(scores.device):
+            is_own = self.rows[user_of] == targets.unsqueeze(1)
+            own = torch.where(is_own, self.log_scores[user_of].clamp(min=_LEAST), _LEAST)
+            return torch.logaddexp(scores, own.logsumexp(-1))
         # An infinity would have no gradient.
         user, event = (self.log_scores > float("-inf")).nonzero(as_tuple=True)
         target, found = _join(user, self.rows[user, event], user_of, targets)

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from model import accelerators
 from model.popularity_table import PopularityFeatures
 from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
@@ -68,6 +69,9 @@ class GatedPopularity(NamedTuple):
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
+        if accelerators.needs_fixed_shapes(rows.device):
+            of_rows = self.features.table[:, :, rows][self.features.entry_of]
+            return torch.einsum("uf,ufi->ui", self.gates, of_rows)
         order = torch.argsort(self.features.entry_of, stable=True)
         gates = self.gates[order]
         # A product per snapshot: the features of each user on their own are many times the memory.
