@@ -55,6 +55,21 @@ def test_the_help_imports_no_subcommand_and_nothing_slow() -> None:
     assert not slow & set(modules.split())
 
 
+def test_one_machine_imports_nothing_that_several_need() -> None:
+    listing = (
+        "import sys, app.main, app.server, kairos, cli.main\n"
+        "kairos.fit, kairos.load, kairos.Model\n"
+        "for name, *_ in cli.main.COMMANDS: cli.main.import_command(name)\n"
+        "print(*sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    ).stdout
+    imported = set(printed.split())
+    assert "training.run" in imported
+    assert not {"ray", "s3fs", "fsspec", "aiobotocore", "botocore", "boto3"} & imported
+
+
 def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIROS_PORT", "http")
     output = kairos("serve", exit_code=1).output
