@@ -194,11 +194,8 @@ def prune_events(database_url: str, keep_months: int, *, is_dry_run: bool = Fals
                 )
             )
             counts = {str(partition): int(events) for partition, events in found}
-        pruned = Pruned(
-            first.begins_at,
-            {month.partition: counts.get(month.partition, 0) for month in old},
-            counts.get(_DEFAULT, 0),
-        )
+        of_months = {month.partition: counts.pop(month.partition, 0) for month in old}
+        pruned = Pruned(first.begins_at, of_months, sum(counts.values()))
         if is_dry_run:
             return pruned
         for month in old:
@@ -301,8 +298,9 @@ def _partition(connection: Connection) -> int:
 
 
 def _list_months(connection: Connection) -> list[Month]:
-    names = connection.scalars(_LIST_PARTITIONS)
-    return [Month(int(name[7:11]), int(name[12:14])) for name in names if name != _DEFAULT]
+    # Others, such as the default one and what an operator attached, stay as they are.
+    names = filter(_OF_MONTH.fullmatch, connection.scalars(_LIST_PARTITIONS))
+    return [Month(int(name[7:11]), int(name[12:14])) for name in names]
 
 
 def _list_missing(connection: Connection, months_ahead: int) -> list[Month]:

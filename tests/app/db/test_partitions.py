@@ -186,6 +186,17 @@ def test_a_missing_month_is_made_of_what_came_early(url: str) -> None:
     check(url)
 
 
+def test_a_partition_of_an_operator_stays_and_is_pruned(url: str) -> None:
+    old = THIS_MONTH.add(-30)
+    with session(url) as opened:
+        opened.execute(text(f"CREATE TABLE events_old PARTITION OF events FOR VALUES {old.bounds}"))
+    assert add(url, event(70, at=month(30))) == 1
+    assert count(url, "events_old") == 1
+    assert extend_partitions(url) == []
+    assert prune_events(url, 3).others == 1
+    assert count(url, "events_old") == 0
+
+
 def test_only_the_last_months_stay(url: str) -> None:
     add(url, event(70, at=month(30)))
     planned = prune_events(url, 3, is_dry_run=True)
