@@ -1,5 +1,6 @@
 """Nearest-item search."""
 
+import math
 from collections.abc import Collection
 from pathlib import Path
 from typing import Literal, final
@@ -16,6 +17,9 @@ Similarity = Literal["dot", "l2"]
 
 _FEW = 2_000
 """Up to this many allowed rows, scoring each is faster than a search that tests every row."""
+
+_OF_A_LIST = 0.15
+"""Time to read the code of an item in a list, over that to score an item anywhere in memory."""
 
 _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
 
@@ -182,14 +186,26 @@ class ItemIndex:
 
     @property
     def _few(self) -> int:
-        """Up to this many allowed rows, scoring each is faster than finding candidates."""
-        return _FEW if self.inverted is None else max(_FEW, self.inverted.read_per_search)
+        """Up to this many allowed rows, scoring each is faster than finding candidates.
+
+        Among `m` of `len(self)` items, candidates are found in `read_per_search * len(self) / m`
+        codes; that takes as long as to score `m` items where both products are equal.
+        """
+        if self.inverted is None:
+            return _FEW
+        read = self.inverted.read_per_search
+        return max(_FEW, read, math.isqrt(round(_OF_A_LIST * read * len(self))))
 
     def _rank(
         self, user: NDArray[np.float32], rows: NDArray[np.int64], n: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the `n` best of some rows; of equal ones, the first of the catalog."""
         scores = self.score(user, rows)
+        if 0 < n < len(rows):
+            # Sorting all of them would take as long as their scores.
+            least = np.partition(scores, len(rows) - n)[len(rows) - n]
+            kept = np.flatnonzero(scores >= least)
+            rows, scores = rows[kept], scores[kept]
         best = np.lexsort((rows, -scores))[:n]
         return rows[best], scores[best]
 
