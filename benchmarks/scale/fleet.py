@@ -61,9 +61,9 @@ def main() -> None:
                 "machines": math.ceil(cores / utilisation / CORES),
             }
             for name, durations in (("plain", plain), ("hedged", _hedge(repeated, rng))):
-                slowest = rng.choice(durations, size=(20_000, parts)).max(axis=1)
-                for rank in (50, 99):
-                    row[f"{name}_p{rank}_ms"] = round(float(np.percentile(slowest, rank)), 2)
+                slowest = rng.choice(durations, size=(100_000, parts)).max(axis=1)
+                for rank in (50, 99, 99.9):
+                    row[f"{name}_p{rank:g}_ms"] = round(float(np.percentile(slowest, rank)), 2)
             simulated.append(row)
             print(row)
     record = {

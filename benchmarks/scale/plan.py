@@ -2,13 +2,16 @@
 
     python -m benchmarks.scale.plan
 
-Arithmetic over measured figures, the records in `benchmarks/scale/results`, and over the assumptions
-named here. Prints the table of docs/scale.md.
+Arithmetic over measured figures, the records in `benchmarks/scale/results`, and over assumptions
+that are named here. Prints the table of docs/scale.md.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from model.followers import KEPT
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -20,6 +23,8 @@ HISTORY = 400
 WIDTH = 64
 REPLICAS = 3
 """Copies of what must not be lost or must not stop."""
+CORES = 32
+"""Of a machine."""
 BUSY = 0.5
 """Share of the processors that a plan uses, so that half of the machines may be lost."""
 HOURS_OF_RETRAINING = 4
@@ -48,6 +53,7 @@ def main() -> None:
     """Print the table."""
     parts = [
         _plan_encoding(),
+        _plan_item_table(),
         _plan_index(),
         _plan_event_log(),
         _plan_histories(),
@@ -66,14 +72,33 @@ def _read(name: str) -> Any:
     return json.loads((RESULTS / name).read_text())
 
 
-def _plan_encoding() -> Part:
+def _count_cores_of_requests() -> float:
     stored = _read("sizing.json")["rows"]["5000"]["stored_processor_ms"]
-    cores = PEAK_REQUESTS * stored / 1e3 / BUSY
+    return float(PEAK_REQUESTS * stored / 1e3 / BUSY)
+
+
+def _plan_encoding() -> Part:
+    row = _read("sizing.json")["rows"]["5000"]
+    cores = _count_cores_of_requests()
+    memory = cores * row["serving_mb"] / 1024
     return Part(
         "requests: decode, encode, rank, answer",
-        f"{cores:,.0f} cores",
-        f"{PEAK_REQUESTS:,.0f}/s × {stored:.1f} ms (50 events, stored) / {BUSY:g} busy",
-        cores * CORE_MONTH,
+        f"{cores:,.0f} cores, {memory:,.0f} GiB",
+        f"{PEAK_REQUESTS:,.0f}/s × {row['stored_processor_ms']:.1f} ms (50 events, stored) / "
+        f"{BUSY:g} busy; {row['serving_mb']} MiB a process",
+        cores * CORE_MONTH + memory * GIB_MONTH,
+    )
+
+
+def _plan_item_table() -> Part:
+    bytes_per_item = WIDTH * 4 + KEPT * (8 + 4)
+    table = ITEMS * bytes_per_item / GIB
+    machines = math.ceil(_count_cores_of_requests() / CORES)
+    return Part(
+        "vectors and followers of all items, mapped on every machine that encodes",
+        f"{table:,.0f} GiB each, {table * machines:,.0f} GiB in all",
+        f"{ITEMS:.0e} × ({WIDTH} × 4 + {KEPT} × 12 bytes), {machines} machines of {CORES} cores",
+        table * machines * GIB_MONTH,
     )
 
 
@@ -94,10 +119,10 @@ def _plan_index() -> Part:
 
 def _plan_event_log() -> Part:
     row = _read("prepare.json")["rows"][-1]
-    size = row["source_gb"] * 1e9 / row["events"]
+    size = row["prepared_gb"] * 1e9 / row["events"]
     year = EVENTS_PER_DAY * 365 * size / GIB
     return Part(
-        "log of events, a year, Parquet in an object store",
+        "events of a year, prepared, in an object store",
         f"{year:,.0f} GiB",
         f"{EVENTS_PER_DAY:.0e} a day × 365 × {size:.1f} bytes",
         year * OBJECT_GIB_MONTH,
@@ -135,7 +160,7 @@ def _plan_training() -> Part:
     hours = EVENTS_PER_DAY / rate / 3600
     table = ITEMS * WIDTH * 4 * 3 / GIB
     return Part(
-        "one pass over a day's events",
+        "one pass over a day's events, from yesterday's weights",
         f"{hours:,.0f} core hours a day, {hours / HOURS_OF_RETRAINING:,.0f} cores in "
         f"{HOURS_OF_RETRAINING} hours; {table:,.0f} GiB of item table and moments",
         f"{EVENTS_PER_DAY:.0e} / {rate:,.0f} events per second of a core; "
