@@ -11,7 +11,6 @@ from jaxtyping import Int16, Int32, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.accelerators import copy_to
 from model.catalog import RECENT_DAYS, Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
@@ -119,7 +118,7 @@ class Dataset:
             # Tensors may be written to, and so need arrays that may.
             arrays = (np.require(one, requirements="W") for one in self._arrays)
             self._tensors[device] = EventTensors(
-                *(copy_to(torch.from_numpy(one), device) for one in arrays)
+                *(torch.from_numpy(one).to(device) for one in arrays)
             )
         return self._tensors[device]
 
