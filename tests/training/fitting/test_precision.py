@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.errors import TrainingError
+from model.wide import WideConfig
 from tests import tiny, zoo
 from training.config import FitConfig, RunConfig
 from training.data.batches import TrainingWindows
@@ -77,12 +78,14 @@ def test_an_encoder_that_mixes_precisions_is_refused() -> None:
         Objective(recommender, config.fit.model_copy(update={"precision": "bfloat16"}))
 
 
-def test_a_fit_in_bfloat16_learns_as_well() -> None:
+@pytest.mark.parametrize("wide", [None, WideConfig()], ids=["encoder", "encoder and wide part"])
+def test_a_fit_in_bfloat16_learns_as_well(wide: WideConfig | None) -> None:
     losses = []
     for precision in ("float32", "bfloat16"):
         data = Dataset.of(tiny.gap_world(users=30, length=8))
         config = RunConfig(
             encoder=tiny.ENCODER,
+            wide=wide,
             fit=FitConfig(epochs=5, tokens=300, learning_rate=1e-2, precision=precision),  # type: ignore[arg-type]
         )
         _, recommender = build_recommender(config, data, np.ones(len(data), dtype=np.bool_))
