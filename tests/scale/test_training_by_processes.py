@@ -42,7 +42,9 @@ def read_finished_epochs(checkpoint: Path) -> int:
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: int) -> None:
     options = write_inputs(tmp_path, epochs=8, users=300)
-    undisturbed = train_alone(options, tmp_path / "one")
+    with torchrun(tmp_path / "undisturbed", *options, processes=2) as launched:
+        alone = train_alone(options, tmp_path / "one")
+        undisturbed = launched.finish()
     checkpoint = tmp_path / "two" / CHECKPOINT
     with torchrun(tmp_path / "two", *options, processes=2, restarts=1) as launched:
         eventually(checkpoint.exists, within_seconds=200)
@@ -51,9 +53,13 @@ def test_a_killed_process_is_replaced_and_changes_nothing(tmp_path: Path, rank: 
         assert read_finished_epochs(checkpoint) < 7
         # It would fail without a restart.
         restarted = launched.finish()
-    losses = [[epoch.loss for epoch in read_epochs(bundle)] for bundle in (undisturbed, restarted)]
+    losses = [
+        [epoch.loss for epoch in read_epochs(bundle)] for bundle in (alone, restarted, undisturbed)
+    ]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-    assert read_metrics(restarted) == pytest.approx(read_metrics(undisturbed), abs=0.02)
+    assert read_metrics(restarted) == pytest.approx(read_metrics(alone), abs=0.02)
+    assert losses[1] == pytest.approx(losses[2], rel=1e-6)
+    assert read_metrics(restarted) == pytest.approx(read_metrics(undisturbed), abs=1e-6)
 
 
 def test_ray_replaces_a_killed_process_and_changes_nothing(tmp_path: Path) -> None:
