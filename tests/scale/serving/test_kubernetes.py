@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import kubernetes_validate
 import pytest
 import yaml
@@ -91,6 +92,23 @@ def test_the_settings_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     assert settings.open_bundle_store().root == settings.bundle_cache
     assert not settings.migrate_on_start
+
+
+def test_the_database_library_finds_the_system_authorities() -> None:
+    values = MANIFESTS["ConfigMap", "kairos"]["data"]
+    assert "sslrootcert=system" in values["KAIROS_DATABASE_URL"]
+    # That of psycopg's wheels has a default of its own, which no image has.
+    assert values["SSL_CERT_FILE"] == "/etc/ssl/certs/ca-certificates.crt"
+
+
+def test_the_client_of_s3_reads_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = MANIFESTS["ConfigMap", "kairos"]["data"]
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in (name for name in values if name.startswith("AWS_")):
+        monkeypatch.setenv(name, values[name])
+    region = botocore.session.get_session().get_config_variable("region")
+    assert region == "eu-central-1"
 
 
 def test_probes_ask_for_paths_of_the_api() -> None:
