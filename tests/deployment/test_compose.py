@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,7 +12,12 @@ from app.db.database import _CONTROL_THREADS
 from app.db.engine import _EXTRA_CONNECTIONS
 from app.settings import Settings
 from tests.architecture.repository import document
-from tests.deployment.compose import FILE, FILE_SERVICES, SLOWEST_EXIT_SECONDS
+from tests.deployment.compose import (
+    FILE,
+    FILE_SERVICES,
+    OBJECT_STORE_FILE,
+    SLOWEST_EXIT_SECONDS,
+)
 from tests.deployment.programs import program
 from tests.processes import ROOT
 
@@ -33,13 +39,15 @@ def compose_command() -> list[str] | None:
     return None if standalone is None else [standalone]
 
 
-def run_compose_config(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+def run_compose_config(
+    environment: dict[str, str], *further: Path
+) -> "subprocess.CompletedProcess[str]":
     command = compose_command()
     if command is None:
         pytest.skip("no compose is installed (Debian: apt-get install docker-compose)")
     kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
     return subprocess.run(
-        [*command, "--file", str(FILE), "config"],
+        [*command, *(f"--file={file}" for file in (FILE, *further)), "config"],
         env={**kept, **environment},
         cwd="/",
         capture_output=True,
@@ -66,11 +74,15 @@ def test_a_missing_password_is_reported_by_name(missing: str) -> None:
 
 def test_the_example_names_every_variable_and_gives_no_password() -> None:
     # A variable without a value is passed on as it is.
-    used = set(re.findall(r"(?<!\$)\$\{(\w+)", FILE.read_text()))
-    used |= set(re.findall(r"^ +(KAIROS_\w+):$", FILE.read_text(), flags=re.MULTILINE))
+    text = FILE.read_text() + OBJECT_STORE_FILE.read_text()
+    used = set(re.findall(r"(?<!\$)\$\{(\w+)", text))
+    used |= set(re.findall(r"^ +((?:KAIROS|AWS)_\w+):$", text, flags=re.MULTILINE))
     example = (ROOT / ".env.example").read_text()
     documented = dict(re.findall(r"^#?(\w+)=(.*)$", example, flags=re.MULTILINE))
-    assert used == documented.keys() - {"COMPOSE_PROJECT_NAME"}
+    assert used == documented.keys() - {"COMPOSE_PROJECT_NAME", "COMPOSE_FILE"}
+    assert documented["COMPOSE_FILE"] == ":".join(
+        str(file.relative_to(ROOT)) for file in (FILE, OBJECT_STORE_FILE)
+    )
     assert {name: documented[name] for name in PASSWORDS} == dict.fromkeys(PASSWORDS, "")
     defaults = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text()))
     assert {name: documented[name] for name in defaults} == defaults
@@ -114,6 +126,42 @@ def test_the_key_of_bundles_is_passed_on_if_it_is_set(name: str) -> None:
         for key in ({}, {"KAIROS_BUNDLE_KEY": "k" * 32})
     ]
     assert [each["KAIROS_BUNDLE_KEY"] for each in environments] == [None, "k" * 32]
+
+
+STORE = "s3://example-kairos/bundles"
+
+
+@pytest.mark.parametrize("name", ["api", "scheduler"])
+def test_an_object_store_is_reached_by_what_needs_it(name: str) -> None:
+    own = {"KAIROS_BUNDLE_STORE": STORE, "AWS_ACCESS_KEY_ID": "someone"}
+    run = run_compose_config(PASSWORDS | own, OBJECT_STORE_FILE)
+    assert run.returncode == 0, run.stderr
+    composed = yaml.safe_load(run.stdout)
+    service = composed["services"][name]
+    assert own.items() <= service["environment"].items()
+    assert service["environment"]["PGPASSWORD"] == "one"
+    assert {*FILE_SERVICES[name]["networks"], "object-store"} == {*service["networks"]}
+    assert not (composed["networks"]["object-store"] or {}).get("internal")
+    cache = service["environment"]["KAIROS_BUNDLE_CACHE"]
+    mounted = [volume for volume in service["volumes"] if cache in str(volume)]
+    assert len(mounted) == 1
+    assert "bundle-cache" in str(mounted)
+
+
+def test_an_object_store_changes_nothing_else() -> None:
+    added = yaml.safe_load(OBJECT_STORE_FILE.read_text())
+    assert added["services"].keys() == {"api", "scheduler"}
+    settings = {f"KAIROS_{setting.upper()}" for setting in Settings.model_fields}
+    for service in added["services"].values():
+        assert service.keys() == {"environment", "volumes", "networks"}
+        names = {name for name in service["environment"] if name.startswith("KAIROS_")}
+        assert names <= settings
+
+
+def test_a_missing_object_store_is_reported_by_name() -> None:
+    run = run_compose_config(PASSWORDS, OBJECT_STORE_FILE)
+    assert run.returncode != 0
+    assert "set KAIROS_BUNDLE_STORE in .env" in run.stderr
 
 
 def test_only_proxy_and_graphs_are_published_on_loopback() -> None:

@@ -164,6 +164,20 @@ def test_only_named_files_are_sent_to_a_build() -> None:
     assert not {".env", ".git", "var", "demo", "tests", ".venv"} & set(named)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_build_receives_every_file_that_it_copies(name: str) -> None:
+    named = (ROOT / ".dockerignore").read_text().splitlines()
+    copied = [
+        source
+        for copy in values(read_steps(name), "COPY")
+        if "--from=" not in copy
+        for source in copy.split()[:-1]
+        if not source.startswith("--") and source != "."
+    ]
+    assert "docker/requirements.txt" in copied
+    assert [source for source in copied if f"!{source}" not in named] == []
+
+
 def test_a_build_receives_every_package_the_commands_import() -> None:
     """Without one of them no command starts in an image, `kairos migrate` included."""
     listing = "import sys, cli.main, app.server, app.main; print(*sys.modules)"
