@@ -22,13 +22,11 @@ from training.engines import EngineName
 if TYPE_CHECKING:
     from app.db.erasure_log import ErasureLog
 
-Events = Annotated[
-    str,
-    typer.Option(
-        help="Events: a Parquet, CSV, TSV or JSONL file, a directory or glob of them, or the "
-        "service's database URL."
-    ),
-]
+EVENTS_HELP = (
+    "Events: a Parquet, CSV, TSV or JSONL file, a directory or glob of them, the directory or URL "
+    "of kairos prepare, or the service's database URL."
+)
+Events = Annotated[str, typer.Option(help=EVENTS_HELP)]
 Items = Annotated[
     str | None, typer.Option(help="Titles and categories: a file or the database URL.")
 ]

@@ -12,8 +12,8 @@ import typer
 from cli.console import exit_on_error, print_message
 from cli.options import (
     DEFAULT_STORE,
+    EVENTS_HELP,
     Erased,
-    Events,
     Store,
     Workers,
     load_erasures,
@@ -41,7 +41,7 @@ _PREPARED = ".events"
 
 
 def recommend_command(
-    events: Events,
+    events: Annotated[str, typer.Option(help=f"{EVENTS_HELP} Prepared ones need --engine.")],
     output: Annotated[
         str,
         typer.Option(help="The Parquet file to write; with --engine a directory or URL of them."),

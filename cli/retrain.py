@@ -48,7 +48,8 @@ def retrain_command(
     events: Annotated[
         str | None,
         typer.Option(
-            help="Events: files as for train, or a database URL; by default KAIROS_DATABASE_URL."
+            help="Events: files as for train, but no prepared ones, or a database URL; by default "
+            "KAIROS_DATABASE_URL."
         ),
     ] = None,
     items: Items = None,
