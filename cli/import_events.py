@@ -12,6 +12,7 @@ from cli.console import EXIT_INCOMPLETE, exit_on_error, print_message
 from cli.options import Database, InputFile, resolve_database_url
 from cli.progress import show_row_progress
 from model.clock import now, to_datetime
+from model.errors import KairosError
 
 
 def import_events_command(
@@ -53,7 +54,14 @@ def import_events_command(
         )
         if quarantine:
             path = left_out or Path(f"left-out-{to_datetime(now()):%Y%m%dT%H%M%SZ}.csv")
-            write_left_out(imported.left_out, path)
+            try:
+                write_left_out(imported.left_out, path)
+            except OSError as error:
+                raise KairosError(
+                    f"the events that are left out are written to a file, but {path} cannot be "
+                    f"written ({error}); name another with --left-out and import the file again, "
+                    "which stores no event twice"
+                ) from error
             print_message(f"[yellow]left out[/] {_count_reasons(imported.left_out)}")
             print_message(f"correct them and import the file again: {escape(str(path))}")
             raise typer.Exit(EXIT_INCOMPLETE)

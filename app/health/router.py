@@ -66,7 +66,9 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
         if faults := context.model_manager.faults:
             parts["model"] = f"serves {version}, but " + "; ".join(faults.values())
     except ServiceError as error:
-        has_model, parts["model"] = False, str(error)
+        # A store that is not followed may be why there is none.
+        has_model = False
+        parts["model"] = "; ".join((str(error), *context.model_manager.faults.values()))
     # A model that serves in place of another is named, and serves.
     is_ready = has_model and {parts[part] for part in parts.keys() - {"model"}} == {"ok"}
     if parts["tasks"] == "ok":

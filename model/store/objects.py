@@ -51,7 +51,7 @@ class ObjectStorage:
     """The objects below one prefix. Every method blocks; requests end within seconds.
 
     Credentials, region and endpoint are those of the environment, as for every client of AWS:
-    `AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or the role of the machine.
+    `AWS_ACCESS_KEY_ID`, `AWS_DEFAULT_REGION`, `AWS_ENDPOINT_URL`, or the role of the machine.
 
     Attributes:
         url: the prefix, without a slash at its end.

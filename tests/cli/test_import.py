@@ -40,6 +40,17 @@ def test_implausible_times_are_kept_out_of_the_database(database: str, tmp_path:
     kairos(*command, exit_code=3)
 
 
+def test_a_file_for_what_is_left_out_that_cannot_be_written(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text("user_id,item_id,timestamp\nu,i,0\nu,i,2026-01-01T00:00:00Z\n")
+    command = ("import-events", file, "--database", database, "--left-out")
+    refused = kairos(*command, file / "aside.csv", exit_code=1)
+    assert refused.stdout.startswith("1 events stored")
+    assert "name another with --left-out" in refused.stderr
+    again = kairos(*command, tmp_path / "aside.csv", exit_code=3)
+    assert again.stdout.startswith("0 events stored, 1 duplicates, 1 with implausible times")
+
+
 def test_items_are_imported(world: World, database: str) -> None:
     assert kairos("import-items", world.items, "--database", database).stdout == "24 items stored\n"
 

@@ -106,6 +106,18 @@ def test_the_service_starts_without_a_bundle_and_is_not_ready(
         assert serves(client, version)
 
 
+def test_a_service_without_a_model_names_the_fault_of_its_store(
+    settings: Settings, tmp_path: Path
+) -> None:
+    root = tmp_path / "store"
+    root.mkdir()
+    (root / CURRENT).write_text("20260101T000000Z-0123456789ab\n")
+    with running(settings.model_copy(update={"bundle_store": root})) as client:
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert "'20260101T000000Z-0123456789ab' does not open" in ready.json()["model"]
+
+
 def test_a_start_removes_what_a_killed_publisher_left(
     settings: Settings, bundle_store: Path
 ) -> None:
