@@ -145,7 +145,8 @@ def create_app(
         metrics_share: where all workers count; None if this process is the only one.
     """
     metrics, clock = Metrics(metrics_share), ServiceClock()
-    store = settings.open_bundle_store()
+    # A change keeps the process from following its store, and a client waits for its response.
+    store = settings.open_bundle_store(patience_seconds=settings.response_timeout_seconds)
     database = Database(
         settings.database_url,
         threads=settings.database_threads,

@@ -286,14 +286,20 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
 
-    def open_bundle_store(self) -> "BundleStore":
+    def open_bundle_store(self, *, patience_seconds: float | None = None) -> "BundleStore":
         """Open the store of bundles; connect to nothing yet.
+
+        Args:
+            patience_seconds: see `model.store.location.open_bundle_store`.
 
         Raises:
             KairosError: if its location or a key is not valid.
         """
         return open_bundle_store(
-            self.bundle_store, self.load_bundle_keys(), cache=self.bundle_cache
+            self.bundle_store,
+            self.load_bundle_keys(),
+            cache=self.bundle_cache,
+            patience_seconds=patience_seconds,
         )
 
     @property

@@ -3,6 +3,8 @@
 Whatever waits for the accelerator, or for a value of it, lets it run dry.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -23,3 +25,10 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
         # Only memory that is not paged out is copied while the program goes on.
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
+
+
+def keep_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Compute in the precision of the arguments in a block, where autocast chose a lower one."""
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

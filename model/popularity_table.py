@@ -72,21 +72,29 @@ class PopularityFeatures(NamedTuple):
         return scores
 
     def sum_weighted(
-        self, shares: Float[Tensor, "queries items"]
+        self,
+        shares: Float[Tensor, "queries items"],
+        rows: Int64[Tensor, " items"] | None = None,
     ) -> Float[Tensor, "queries features"]:
-        """Sum the features over all items, weighted by each query's shares."""
+        """Sum the features over items, weighted by each query's shares.
+
+        Args:
+            rows: catalog rows of the items; all by default.
+        """
         if accelerators.needs_fixed_shapes(shares.device):
             # One feature at a time: all of each query are several times the memory of the shares.
+            table = self.table if rows is None else self.table[:, :, rows]
             return torch.stack(
                 [
-                    (shares * self.table[self.entry_of, number]).sum(-1)
-                    for number in range(self.table.shape[1])
+                    (shares * table[self.entry_of, number]).sum(-1)
+                    for number in range(table.shape[1])
                 ],
                 dim=-1,
             )
         sums = shares.new_empty(len(shares), self.table.shape[1])
         for part, features in self.iter_snapshots():
-            torch.mm(shares[part], features.T, out=sums[part])
+            of_rows = features if rows is None else features[:, rows]
+            torch.mm(shares[part], of_rows.T, out=sums[part])
         return sums
 
     def iter_snapshots(self) -> Iterator[tuple[slice, Float[Tensor, "features rows"]]]:

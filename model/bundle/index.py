@@ -18,6 +18,9 @@ Similarity = Literal["dot", "l2"]
 _FEW = 2_000
 """Up to this many allowed rows, scoring each is faster than a search that tests every row."""
 
+_RANKED = 16_384
+"""Rows that are scored at a time, so that their vectors take some megabytes at most."""
+
 _OF_A_LIST = 0.15
 """Time to read the code of an item in a list, over that to score an item anywhere in memory."""
 
@@ -200,14 +203,25 @@ class ItemIndex:
         self, user: NDArray[np.float32], rows: NDArray[np.int64], n: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the `n` best of some rows; of equal ones, the first of the catalog."""
+        best = [
+            self._keep_best(user, rows[first : first + _RANKED], n)
+            for first in range(0, max(len(rows), 1), _RANKED)
+        ]
+        rows, scores = (np.concatenate(column) for column in zip(*best, strict=True))
+        order = np.lexsort((rows, -scores))[:n]
+        return rows[order], scores[order]
+
+    def _keep_best(
+        self, user: NDArray[np.float32], rows: NDArray[np.int64], n: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return those of some rows that no `n` others are better than, in any order."""
         scores = self.score(user, rows)
-        if 0 < n < len(rows):
-            # Sorting all of them would take as long as their scores.
-            least = np.partition(scores, len(rows) - n)[len(rows) - n]
-            kept = np.flatnonzero(scores >= least)
-            rows, scores = rows[kept], scores[kept]
-        best = np.lexsort((rows, -scores))[:n]
-        return rows[best], scores[best]
+        if not 0 < n < len(rows):
+            return rows, scores
+        # Sorting all of them would take as long as their scores. NaN is the worst, and kept.
+        most = np.partition(-scores, n - 1)[n - 1]
+        kept = np.flatnonzero(~(-scores > most))
+        return rows[kept], scores[kept]
 
     def _search_index(
         self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None

@@ -188,7 +188,8 @@ class RepeatScorer(nn.Module):
         popularity: PopularityFeatures,
     ) -> Float[Tensor, "queries len"]:
         """Score the items at each query."""
-        items = describe_items(batch, queries, popularity, self.clock)
+        with accelerators.keep_precision(users.device):
+            items = describe_items(batch, queries, popularity, self.clock)
         query, position, features = items.query, items.position, items.features
         scores = (features * self.weights(users)[query]).sum(-1)
         scores = scores + self.level(users).squeeze(-1)[query]

@@ -26,14 +26,15 @@ from model.store.traffic import Traffic
 
 BUNDLES = "bundles"
 _POINTERS = (CURRENT, TRAFFIC)
-_VERSION = re.compile(r"\w[\w.+@ -]{0,199}", re.ASCII)
+_VERSION = re.compile(r"(?![\s.])[^/\x00-\x1f\x7f]+(?<!\s)")
 """Names of directories that are no paths: what an object store names comes from outside."""
+_MOST_BYTES_OF_A_NAME = 255
 _DOWNLOAD_LOCK = ".download-lock"
 _SECONDS_BETWEEN_LISTINGS = 5.0
 _LEFTOVER_SECONDS = 86_400.0
 """The age from which an upload without a manifest is taken for one of a killed publisher."""
 _SECONDS_WITH_DAMAGE = 300.0
-_PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 300.0
 """For which a command waits while another process of this machine downloads bundles."""
 _PAUSE_SECONDS = 0.05
 _ENTRIES = 3
@@ -71,17 +72,26 @@ class MirroredStore(BundleStore):
         fault: why the last poll of this process did not bring the copy up to date; None if it did.
     """
 
-    def __init__(self, storage: ObjectStorage, root: Path, keys: BundleKeys = NO_KEYS) -> None:
+    def __init__(
+        self,
+        storage: ObjectStorage,
+        root: Path,
+        keys: BundleKeys = NO_KEYS,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         """Read nothing yet.
 
         Args:
             root: the local copy, of this object store only; processes of a machine may share it.
+            patience_seconds: how long a change waits for another process that downloads.
         """
         super().__init__(root, keys)
         self.storage = storage
         self.fault: str | None = None
         self._held = threading.local()
         self._is_closed = False
+        self._patience_seconds = patience_seconds
         # The first time only what serves: a process starts sooner.
         self._listed_at = time.monotonic()
         self._damaged: dict[str, _Damage] = {}
@@ -89,7 +99,7 @@ class MirroredStore(BundleStore):
         self._missing: frozenset[str] = frozenset()
 
     def close(self) -> None:
-        """Make `synchronize` end before its next download, with an InterruptedError."""
+        """Make every wait for a download, and the next one, end with an InterruptedError."""
         self._is_closed = True
 
     def synchronize(self, *, lists: bool | None = None, waits: bool = False) -> None:
@@ -140,8 +150,7 @@ class MirroredStore(BundleStore):
             self._upload(directory)
             self._place(directory)
         if activate:
-            with self.lock_pointers():
-                self.activate(directory.name)
+            self.activate(directory.name)
         return directory.name
 
     def add_copy(self, directory: Path, *, activate: bool = True) -> str:
@@ -159,6 +168,10 @@ class MirroredStore(BundleStore):
 
     def activate(self, version: str) -> None:
         """Make a published version the current one, in the object store and here."""
+        if not self._is_locked():
+            with self.lock_pointers():
+                self.activate(version)
+            return
         self.read_manifest(version)
         self._require_published(version)
         self._replace(CURRENT, f"{version}\n".encode())
@@ -167,6 +180,10 @@ class MirroredStore(BundleStore):
 
     def route(self, traffic: Traffic) -> None:
         """Set the versions that serve beside the current one, in the object store and here."""
+        if not self._is_locked():
+            with self.lock_pointers():
+                self.route(traffic)
+            return
         versions = [one for one in (traffic.challenger, traffic.shadow) if one is not None]
         for version in versions:
             self._require_published(version)
@@ -188,12 +205,30 @@ class MirroredStore(BundleStore):
 
     def _withdraw(self, version: str) -> Path:
         """Delete its manifest, without which it is not published, unless it serves by now."""
+        content = (self._find_directory(version) / MANIFEST).read_bytes()
         manifest = f"{BUNDLES}/{version}/{MANIFEST}"
+        self._require_not_named(version)
         self.storage.delete(manifest)
+        try:
+            # Again: of this and an activation by another machine one sees the other.
+            self._require_not_named(version)
+            return super()._withdraw(version)
+        except BaseException:
+            self.storage.write(manifest, content, replaces=None)
+            raise
+
+    def _require_not_named(self, version: str) -> None:
+        """Check that no pointer of the object store names a version.
+
+        Raises:
+            StoreBusyError: if one does.
+        """
         if any(version in _list_named(name, self.storage.read(name)) for name in _POINTERS):
-            self.storage.upload(self.root / version / MANIFEST, manifest)
             raise self._build_conflict(CURRENT)
-        return super()._withdraw(version)
+
+    def _is_locked(self) -> bool:
+        """Return whether this thread is in a block of `lock_pointers`."""
+        return getattr(self._held, "objects", None) is not None
 
     @contextmanager
     def lock_pointers(self) -> Iterator[None]:
@@ -226,32 +261,39 @@ class MirroredStore(BundleStore):
         if name not in _POINTERS:
             super()._replace(name, content)
             return
-        replaced = self._replace_object(name, content)
+        held: dict[str, StoredObject | None] | None = getattr(self._held, "objects", None)
+        # In a block of `lock_pointers`, what was read at its beginning must still be there.
+        found = self.storage.read(name) if held is None else held[name]
+        written = self._replace_object(name, content, replaces=found)
         try:
             super()._replace(name, content)
         except BaseException:
             # Nobody else would: what restores the pointers compares those that are here.
-            self._replace_object(name, None if replaced is None else replaced.content)
+            earlier = None if found is None else found.content
+            written = self._replace_object(name, earlier, replaces=written)
             raise
+        finally:
+            if held is not None:
+                held[name] = written
 
-    def _replace_object(self, name: str, content: bytes | None) -> StoredObject | None:
-        """Write or delete a pointer in the object store, and return what it replaced."""
-        held: dict[str, StoredObject | None] | None = getattr(self._held, "objects", None)
-        # In a block of `lock_pointers`, what was read at its beginning must still be there.
-        found = self.storage.read(name) if held is None else held[name]
-        written: StoredObject | None = None
+    def _replace_object(
+        self, name: str, content: bytes | None, *, replaces: StoredObject | None
+    ) -> StoredObject | None:
+        """Write or delete a pointer in the object store, and return what is there now.
+
+        Raises:
+            StoreBusyError: if another one than that to replace is there.
+        """
         try:
             if content is not None:
-                written = self.storage.write(name, content, replaces=found)
-            elif found is not None:
-                if self.storage.read(name) != found:
+                return self.storage.write(name, content, replaces=replaces)
+            if replaces is not None:
+                if self.storage.read(name) != replaces:
                     raise ObjectConflictError(name)
                 self.storage.delete(name)
         except ObjectConflictError as error:
             raise self._build_conflict(name) from error
-        if held is not None:
-            held[name] = written
-        return found
+        return None
 
     def _build_conflict(self, name: str) -> StoreBusyError:
         return StoreBusyError(
@@ -375,7 +417,7 @@ class MirroredStore(BundleStore):
         """
         if self.has_version(version):
             return
-        if _VERSION.fullmatch(version) is None:
+        if not _is_name(version):
             raise BundleError(
                 f"a version is the name of a bundle, but {self.storage.url} names "
                 f"{version[:80]!r}; activate one that kairos models list shows"
@@ -428,9 +470,9 @@ class MirroredStore(BundleStore):
     @contextmanager
     def _lock_downloads(self, *, waits: bool) -> Iterator[None]:
         """Let one process of this machine download at a time."""
-        seconds = _PATIENCE_SECONDS if waits else 0.0
+        seconds = self._patience_seconds if waits else 0.0
         with (self.root / _DOWNLOAD_LOCK).open("ab") as lock:
-            if not _lock_within(seconds, lock.fileno()):
+            if not _lock_within(seconds, lock.fileno(), lambda: not self._is_closed):
                 raise StoreBusyError(
                     "only one process of a machine may download bundles at a time, but another "
                     f"has held {self.root / _DOWNLOAD_LOCK} for over {seconds:g} seconds; try "
@@ -459,7 +501,16 @@ class MirroredStore(BundleStore):
         flush(self.root)
 
     def _upload(self, directory: Path) -> None:
-        """Copy a verified version to the object store, its manifest last."""
+        """Copy a verified version to the object store, its manifest last.
+
+        Raises:
+            BundleError: if other machines would not take its name for that of a bundle.
+        """
+        if not _is_name(directory.name):
+            raise BundleError(
+                "a version in an object store is named without control characters, and not like a "
+                f"hidden file, but got {directory.name[:80]!r}; rename the directory of the bundle"
+            )
         files = sorted(directory.iterdir(), key=lambda file: (file.name == MANIFEST, file.name))
         for file in files:
             self.storage.upload(file, f"{BUNDLES}/{directory.name}/{file.name}")
@@ -478,10 +529,22 @@ class MirroredStore(BundleStore):
                 self.storage.delete(f"{BUNDLES}/{version}/{name}")
 
 
-def _lock_within(seconds: float, lock: int) -> bool:
-    """Lock an open file, waiting for others at most so long; return whether it is locked."""
+def _is_name(version: str) -> bool:
+    """Return whether a version can be a directory here, and is no path to elsewhere."""
+    is_name = _VERSION.fullmatch(version) is not None
+    return is_name and len(version.encode("utf-8", "replace")) <= _MOST_BYTES_OF_A_NAME
+
+
+def _lock_within(seconds: float, lock: int, goes_on: Callable[[], bool]) -> bool:
+    """Lock an open file, waiting for others at most so long; return whether it is locked.
+
+    Raises:
+        InterruptedError: if it no longer goes on.
+    """
     deadline = time.monotonic() + seconds
     while True:
+        if not goes_on():
+            raise InterruptedError("the store was closed while another process downloads")
         try:
             flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError:

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -9,7 +11,12 @@ from training.device import parse_device
 def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two GPUs, as far as torch is asked about them."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch, "empty", lambda *_, device: device)
+
+    def allocate(*_: object, device: torch.device) -> SimpleNamespace:
+        """A tensor is on a device with a number."""
+        return SimpleNamespace(device=torch.device(device.type, device.index or 0))
+
+    monkeypatch.setattr(torch, "empty", allocate)
 
 
 def test_auto_is_the_cpu_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +25,11 @@ def test_auto_is_the_cpu_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_is_a_gpu_where_there_is_one(gpus: None) -> None:
-    assert parse_device("auto") == torch.device("cuda")
+    assert parse_device("auto") == torch.device("cuda:0")
+
+
+def test_the_device_is_that_of_the_tensors_on_it(gpus: None) -> None:
+    assert parse_device("cuda") == torch.empty(0, device=torch.device("cuda")).device
 
 
 def test_each_process_of_a_machine_has_its_own_gpu(gpus: None) -> None:

@@ -1,10 +1,12 @@
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from errno import ENOSPC
+from errno import EIO, ENOSPC
 from pathlib import Path
 from time import sleep
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -188,6 +190,100 @@ def test_an_object_without_a_version_prevents_nothing(
     assert replica.list_versions() == [second]
 
 
+@pytest.mark.parametrize("prefix", ["größe", "best (1) ", "v=2,"])
+def test_any_name_of_a_directory_reaches_other_machines(
+    trainer: MirroredStore, replica: MirroredStore, tmp_path: Path, prefix: str
+) -> None:
+    version = publish(trainer)
+    copy = tmp_path / f"{prefix}-{version.rpartition('-')[2]}"
+    shutil.copytree(trainer.root / version, copy)
+    assert trainer.add_copy(copy) == copy.name
+    replica.synchronize()
+    assert replica.open().version == replica.read_current() == copy.name
+
+
+def test_a_name_that_no_machine_would_take_is_refused(
+    trainer: MirroredStore, replica: MirroredStore, tmp_path: Path
+) -> None:
+    version = publish(trainer)
+    copy = tmp_path / f"two\nlines-{version.rpartition('-')[2]}"
+    shutil.copytree(trainer.root / version, copy)
+    with pytest.raises(BundleError, match="rename the directory of the bundle"):
+        trainer.add_copy(copy)
+    replica.synchronize(lists=True)
+    assert replica.list_versions() == [version]
+
+
+def test_a_version_that_is_not_here_is_not_removed_elsewhere(
+    trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1)
+    replica.synchronize()
+    assert replica.list_versions() == [second]
+    with pytest.raises(BundleError):
+        replica.remove(first)
+    replica.synchronize(lists=True)
+    assert first in replica.list_versions()
+
+
+def test_a_removal_that_fails_here_leaves_the_version_published(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = publish(trainer), publish(trainer, 1)
+
+    def fail(_: BundleStore, __: str) -> Path:
+        raise OSError(EIO, "a broken disk")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BundleStore, "_withdraw", fail)
+        with pytest.raises(OSError, match="a broken disk"):
+            trainer.remove(first)
+    replica.synchronize(lists=True)
+    assert first in replica.list_versions()
+    trainer.remove(first)
+
+
+def test_a_change_that_fails_here_does_not_undo_that_of_another_machine(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = [publish(trainer, seed) for seed in range(3)]
+    replica.synchronize(lists=True)
+    replace = BundleStore._replace
+
+    def fail(store: BundleStore, name: str, content: bytes | None) -> None:
+        if store is trainer and content == f"{versions[0]}\n".encode():
+            replica.activate(versions[1])
+            raise OSError(ENOSPC, "no space")
+        replace(store, name, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BundleStore, "_replace", fail)
+        with pytest.raises(StoreBusyError):
+            trainer.activate(versions[0])
+    trainer.synchronize()
+    assert trainer.read_current() == replica.read_current() == versions[1]
+
+
+def test_an_activation_of_a_removed_version_is_undone(
+    trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = publish(trainer), publish(trainer, 1)
+    replica.synchronize(lists=True)
+    write = ObjectStorage.write
+
+    def remove_before(storage: ObjectStorage, *arguments: Any, **options: Any) -> StoredObject:
+        monkeypatch.setattr(ObjectStorage, "write", write)
+        replica.remove(first)
+        return write(storage, *arguments, **options)
+
+    monkeypatch.setattr(ObjectStorage, "write", remove_before)
+    with pytest.raises(BundleError, match="not in"):
+        trainer.activate(first)
+    assert trainer.read_current() == second
+    replica.synchronize()
+    assert replica.read_current() == second
+
+
 def test_a_version_activated_elsewhere_is_not_removed(
     trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +441,17 @@ def slow_download(
             downloading.result()
 
 
+def test_a_closed_store_waits_for_no_download(
+    url: str, trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = publish(trainer)
+    with slow_download(url, replica.root, monkeypatch), ThreadPoolExecutor(1) as pool:
+        changing = pool.submit(replica.activate, version)
+        replica.close()
+        with pytest.raises(InterruptedError):
+            changing.result(20)
+
+
 def test_a_command_waits_for_another_download(
     url: str, trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,13 +480,14 @@ def test_a_download_without_an_end_is_busy(
     url: str, trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(trainer)
-    monkeypatch.setattr("model.store.mirrored._PATIENCE_SECONDS", 0.2)
+    # As a service, which waits for a shorter time than a command.
+    waiting = MirroredStore(ObjectStorage(url), replica.root, patience_seconds=0.2)
     with slow_download(url, replica.root, monkeypatch):
         with pytest.raises(StoreBusyError, match="may download bundles at a time"):
-            replica.synchronize(lists=True, waits=True)
+            waiting.synchronize(lists=True, waits=True)
         with (
             pytest.raises(StoreBusyError, match="may download bundles at a time"),
-            replica.lock_pointers(),
+            waiting.lock_pointers(),
         ):
             pass
 
