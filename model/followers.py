@@ -46,6 +46,7 @@ class Followers:
         *,
         rows: int,
         kept: int = KEPT,
+        totals: NDArray[np.float64] | None = None,
     ) -> "Followers":
         """Keep the followers with the largest weights of every item.
 
@@ -54,8 +55,10 @@ class Followers:
             followers: catalog rows.
             weights: how often the follower came after the item.
             rows: catalog rows, padding included.
+            totals: sums of the weights of every item; by default of those given.
         """
-        totals = np.bincount(items, weights, minlength=rows)
+        if totals is None:
+            totals = np.bincount(items, weights, minlength=rows).astype(np.float64)
         best = (
             pl.DataFrame({"item": items, "follower": followers, "weight": weights})
             .filter(pl.col("weight") > 0)

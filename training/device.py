@@ -23,8 +23,8 @@ def parse_device(name: str, *, local_rank: int = 0) -> torch.device:
     if name == "cuda" and local_rank:
         name = f"cuda:{local_rank}"
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
+        # That of a tensor has a number, as has that of a model's weights: cuda is cuda:0 there.
+        device = torch.empty(0, device=torch.device(name)).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise KairosError(
             f"a device is one that torch can use on this machine, but {name!r} is not; use cpu or "

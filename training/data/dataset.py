@@ -98,7 +98,7 @@ class Dataset:
         ).sort("user", "timestamp", "item_id", "action", maintain_order=True)
         counts = np.bincount(events["user"].to_numpy(), minlength=len(users))
         rows = events["row"].to_numpy().astype(np.int32)
-        times = events["timestamp"].cast(pl.Int64).to_numpy()
+        times = events["timestamp"].cast(pl.Int64).to_numpy(writable=True)
         return cls(
             catalog=build_catalog(item_ids, items, rows, times),
             actions=tuple(actions.to_list()),

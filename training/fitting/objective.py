@@ -1,7 +1,6 @@
 """The training objective: the loss of items, and of event times where an encoder models them."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -10,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from model.accelerators import copy_to
+from model.accelerators import copy_to, keep_precision
 from model.encoders.shan import SHAN
 from model.encoders.time_lstm import TimeLSTM
 from model.errors import TrainingError
@@ -177,7 +176,7 @@ class _SoftmaxObjective:
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
         at = _convert_to_float(self.recommender.encode_at(batch.sequences, batch.positions))
-        with _keep_precision(batch.targets.device):
+        with keep_precision(batch.targets.device):
             return self._compute_term(at, batch, rng)
 
     def _compute_term(
@@ -276,13 +275,6 @@ class _CandidateObjective:
             return ItemTerm(loss, batch.weights, [], None)
         of_targets = _select_intensities_of_targets(intensities, positions, candidates.shape[1])
         return ItemTerm(loss, batch.weights, [of_targets], None)
-
-
-def _keep_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Compute in the precision of the arguments again, where a lower one was chosen."""
-    if torch.amp.is_autocast_available(device.type):
-        return torch.autocast(device.type, enabled=False)
-    return nullcontext()
 
 
 def _convert_to_float(at: ScoredPositions) -> ScoredPositions:

@@ -8,6 +8,7 @@ import torch
 
 from model.followers import Followers
 from tests import tiny
+from training.data import event_counts
 from training.data.dataset import Dataset
 from training.data.event_counts import (
     FOLDS,
@@ -132,3 +133,32 @@ def test_popularity_counts_the_chosen_events() -> None:
     popularity = count_popularity(dataset, chosen)
     assert popularity.counts.sum() == chosen.sum()
     assert popularity.rows == len(dataset.catalog) + 1
+
+
+@pytest.mark.parametrize("predict", ["next_event", "next_basket"])
+def test_pairs_are_the_same_however_many_are_counted_at_a_time(
+    predict: Predict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = draw_dataset(baskets=predict == "next_basket")
+    everything = np.ones(len(dataset), dtype=np.bool_)
+    at_once = count_pairs(dataset, everything, predict)
+    monkeypatch.setattr(event_counts, "_PAIRS_AT_A_TIME", 5)
+    in_parts = count_pairs(dataset, everything, predict)
+    for name in ("items", "followers", "weights", "totals"):
+        assert np.array_equal(getattr(in_parts, name), getattr(at_once, name)), name
+
+
+def test_of_very_many_pairs_the_most_frequent_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = draw_dataset()
+    everything = np.ones(len(dataset), dtype=np.bool_)
+    every = count_pairs(dataset, everything, "next_event")
+    monkeypatch.setattr(event_counts, "MOST_KEPT", 0)
+    monkeypatch.setattr(event_counts, "_LEAST_KEPT", 3)
+    kept = count_pairs(dataset, everything, "next_event")
+    for item in range(1, every.rows):
+        weights = every.weights[0][every.items == item]
+        assert sorted(kept.weights[0][kept.items == item]) == sorted(weights)[-3:]
+    # A share is one of all that followed, of which some are not kept.
+    found, expected = rank_followers(kept), rank_followers(every)
+    assert torch.equal(found.log_counts, expected.log_counts)
+    assert torch.equal(found.log_shares[0, :, :3], expected.log_shares[0, :, :3])

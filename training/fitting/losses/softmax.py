@@ -9,7 +9,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from model import accelerators
 from model.popularity_table import PopularityFeatures
 from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
@@ -69,17 +68,34 @@ class GatedPopularity(NamedTuple):
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
-        if accelerators.needs_fixed_shapes(rows.device):
-            of_rows = self.features.table[:, :, rows][self.features.entry_of]
-            return torch.einsum("uf,ufi->ui", self.gates, of_rows)
-        order = torch.argsort(self.features.entry_of, stable=True)
-        gates = self.gates[order]
-        # A product per snapshot: the features of each user on their own are many times the memory.
-        by_snapshot = [
-            gates[part] @ features.index_select(1, rows)
-            for part, features in self.features.select(order).iter_snapshots()
-        ]
-        return torch.cat(by_snapshot)[torch.argsort(order)]
+        index = self.features.entry_of
+        order = torch.argsort(index, stable=True)
+        scores: Tensor = GatedFeatures.apply(  # type: ignore[no-untyped-call]
+            self.gates[order], self.features.table, index[order], rows
+        )
+        return scores[torch.argsort(order)]
+
+
+class GatedFeatures(torch.autograd.Function):
+    """`gates @ features` of some items, where each user has the features of a snapshot.
+
+    The backward pass looks the features up again: those of each user on their own are many times
+    the memory of the result.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, table: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+        """Compute the scores: users x items."""
+        ctx.save_for_backward(table, index, rows)
+        scores = gates.new_zeros(len(gates), len(rows))
+        return PopularityFeatures(table, index).add_to(scores, gates, rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the gradients of the gates; the features have none."""
+        table, index, rows = ctx.saved_tensors
+        return PopularityFeatures(table, index).sum_weighted(gradient, rows), None, None, None
 
 
 class SoftmaxNormaliser(torch.autograd.Function):
