@@ -5,12 +5,14 @@ whatever its time is: a repetition with another time is a repetition. So `event_
 and a trigger skips an event whose id is in it, as ON CONFLICT DO NOTHING does otherwise.
 """
 
+import math
 import re
 from calendar import monthrange
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
@@ -27,7 +29,7 @@ _DEFAULT = "events_default"
 _KEYS = "event_keys"
 _WHOLE = "events_whole"
 _EVENT_ID_INDEX = "ix_events_event_id"
-_OF_MONTH = re.compile(r"events_\d{4}_\d{2}(?!\d)")
+_OF_MONTH = re.compile(r"events_\d{4}_(0[1-9]|1[0-2])(?!\d)")
 _LOCK = int.from_bytes(b"months")
 """The key of the advisory lock of those who change partitions."""
 _PATIENCE = "10s"
@@ -36,9 +38,11 @@ _IS_PARTITIONED = text(
     "SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('events') AND relkind = 'p')"
 )
 _LIST_PARTITIONS = text(
-    "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid "
+    "SELECT child.relname, pg_get_expr(child.relpartbound, child.oid) "
+    "FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid "
     "WHERE inhparent = to_regclass('events') ORDER BY child.relname"
 )
+_BOUNDS = re.compile(r"FROM \('?(-?\d+|MINVALUE)'?\) TO \('?(-?\d+|MAXVALUE)'?\)")
 _KEEP_KEYS = (
     f"CREATE FUNCTION keep_event_key() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
     f"INSERT INTO {_KEYS} (event_id, at) VALUES (NEW.event_id, NEW.at) ON CONFLICT DO NOTHING; "
@@ -297,17 +301,55 @@ def _partition(connection: Connection) -> int:
     return moved.rowcount
 
 
+class _Partition(NamedTuple):
+    """A partition of the events from an instant until before another, epoch microseconds."""
+
+    name: str
+    begins_at: float
+    ends_at: float
+
+
+def _list_partitions(connection: Connection) -> list[_Partition]:
+    """List the partitions but the default one, also those that an operator attached."""
+    found = (
+        (name, _BOUNDS.search(bounds)) for name, bounds in connection.execute(_LIST_PARTITIONS)
+    )
+    return [
+        _Partition(
+            name,
+            -math.inf if bounds[1] == "MINVALUE" else int(bounds[1]),
+            math.inf if bounds[2] == "MAXVALUE" else int(bounds[2]),
+        )
+        for name, bounds in found
+        if bounds is not None
+    ]
+
+
 def _list_months(connection: Connection) -> list[Month]:
-    # Others, such as the default one and what an operator attached, stay as they are.
-    names = filter(_OF_MONTH.fullmatch, connection.scalars(_LIST_PARTITIONS))
-    return [Month(int(name[7:11]), int(name[12:14])) for name in names]
+    """List the partitions of months; others, of an operator, stay as they are."""
+    months = {
+        part: Month(int(part.name[7:11]), int(part.name[12:14]))
+        for part in _list_partitions(connection)
+        if _OF_MONTH.fullmatch(part.name)
+    }
+    return [
+        month
+        for part, month in months.items()
+        if (part.begins_at, part.ends_at) == (month.begins_at, month.ends_at)
+    ]
 
 
 def _list_missing(connection: Connection, months_ahead: int) -> list[Month]:
     now = Month.of(read_time(Session(connection)))
-    there = {*_list_months(connection)}
+    there = _list_partitions(connection)
     needed = (now.add(ahead) for ahead in range(months_ahead + 1))
-    return [month for month in needed if month not in there]
+    return [
+        month
+        for month in needed
+        if not any(
+            part.begins_at < month.ends_at and month.begins_at < part.ends_at for part in there
+        )
+    ]
 
 
 def _add(connection: Connection, month: Month) -> None:

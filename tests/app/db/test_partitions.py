@@ -197,6 +197,29 @@ def test_a_partition_of_an_operator_stays_and_is_pruned(url: str) -> None:
     assert count(url, "events_old") == 0
 
 
+def test_months_that_a_partition_of_an_operator_holds_are_not_made(url: str) -> None:
+    first, last = THIS_MONTH.add(4), THIS_MONTH.add(5)
+    bounds = f"FROM ({first.begins_at + DAY}) TO ({last.begins_at + DAY})"
+    with session(url) as opened:
+        opened.execute(text(f"CREATE TABLE events_later PARTITION OF events FOR VALUES {bounds}"))
+        opened.execute(text(f"DROP TABLE {THIS_MONTH.add(2).partition}"))
+    assert extend_partitions(url, months_ahead=6) == [
+        THIS_MONTH.add(2).partition,
+        THIS_MONTH.add(6).partition,
+    ]
+
+
+def test_a_partition_with_the_name_of_a_month_is_not_dropped_for_it(url: str) -> None:
+    name = THIS_MONTH.add(-30).partition
+    bounds = f"FROM (0) TO ({THIS_MONTH.add(-29).begins_at})"
+    with session(url) as opened:
+        opened.execute(text(f"CREATE TABLE {name} PARTITION OF events FOR VALUES {bounds}"))
+    assert add(url, event(70, at=month(30))) == 1
+    pruned = prune_events(url, 31)
+    assert (pruned.partitions, pruned.others) == ({}, 0)
+    assert count(url, name) == 1
+
+
 def test_only_the_last_months_stay(url: str) -> None:
     add(url, event(70, at=month(30)))
     planned = prune_events(url, 3, is_dry_run=True)

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Literal
 
@@ -56,6 +57,32 @@ def test_search_returns_the_best_of_the_allowed_rows(similarity: Similarity, sha
     rows, scores = index.search(user, 50, exclude=excluded, allowed=allowed)
     assert rows.tolist() == every_row[permitted][:50].tolist()
     assert scores.tolist() == pytest.approx(every_score[permitted][:50].tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_a_search_returns_no_fewer_rows_where_scores_are_no_numbers(similarity: Similarity) -> None:
+    vectors = VECTORS.copy()
+    vectors[3] = math.nan
+    index = ItemIndex.build(vectors, similarity)
+    everything = np.ones(41, dtype=np.bool_)
+    for n in (1, 5, 40):
+        rows, _ = index.search(VECTORS[0], n, allowed=everything)
+        assert len(set(rows.tolist())) == n
+        assert (4 in rows.tolist()) == (n == 40)
+    rows, _ = index.search(np.full_like(VECTORS[0], math.nan), 10, allowed=everything)
+    assert len(rows) == 10
+
+
+def test_rows_are_ranked_as_if_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = np.repeat(np.arange(20.0), 2).astype(np.float32)[:, None]  # each score twice
+    ranked = []
+    for rows_at_a_time in (3, 100):
+        monkeypatch.setattr("model.bundle.index._RANKED", rows_at_a_time)
+        rows, _ = ItemIndex.build(vectors, "dot").search(
+            np.ones(1, dtype=np.float32), 7, allowed=np.ones(41, dtype=np.bool_)
+        )
+        ranked.append(rows.tolist())
+    assert ranked[0] == ranked[1] == [39, 40, 37, 38, 35, 36, 33]
 
 
 def test_search_without_allowed_rows_returns_none() -> None:

@@ -14,17 +14,28 @@ CONTENT = b"20260101T000000Z-abcdef012345\n"
 
 
 @contextmanager
-def serving(*pieces: bytes, length: int = len(CONTENT)) -> Iterator[str]:
-    """Answer every read with these pieces, one after another; yield the URL."""
+def serving(*pieces: bytes, length: int | None = len(CONTENT)) -> Iterator[str]:
+    """Answer every read with these pieces, one after another; yield the URL.
+
+    Without a length they are chunks, as a proxy sends them.
+    """
+
+    def wrap(piece: bytes) -> bytes:
+        return f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1" if length is None else "HTTP/1.0"
+
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("ETag", '"a"')
-            self.send_header("Content-Length", str(length))
+            if length is None:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(length))
             self.end_headers()
-            for piece in pieces:
-                self.wfile.write(piece)
+            for piece in pieces if length is not None else (*pieces, b""):
+                self.wfile.write(piece if length is not None else wrap(piece))
                 self.wfile.flush()
                 sleep(0.1)
 
@@ -51,6 +62,14 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_object_in_pieces_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(CONTENT[:10], CONTENT[10:20], CONTENT[20:]) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        stored = ObjectStorage("s3://bucket/prefix").read("CURRENT")
+    assert stored is not None
+    assert stored.content == CONTENT
+
+
+def test_an_object_of_unknown_length_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(CONTENT[:10], CONTENT[10:], length=None) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         stored = ObjectStorage("s3://bucket/prefix").read("CURRENT")
     assert stored is not None

@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,14 @@ def test_events_are_grouped_by_user_oldest_first() -> None:
     assert stretch(dataset, "v") == ["c", "a"]
     assert dataset.times.tolist() == [NOW + 2, NOW + 5, NOW, NOW + 9]
     assert dataset.user_of.tolist() == [0, 0, 1, 1]
+
+
+def test_tensors_share_the_memory_of_a_data_set() -> None:
+    dataset = Dataset.of(event_log([("u", "b", NOW + 5), ("v", "c", NOW)]))
+    tensors = dataset.on(torch.device("cpu"))
+    for name in ("rows", "times", "action_rows"):
+        assert getattr(tensors, name).data_ptr() == getattr(dataset, name).ctypes.data
+    assert dataset.on(torch.device("cpu")) is tensors
 
 
 @few

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.errors import TrainingError
+from model.layers import repeat_scores
 from model.wide import WideConfig
 from tests import tiny, zoo
 from training.config import FitConfig, RunConfig
@@ -97,3 +98,25 @@ def test_a_fit_in_bfloat16_learns_as_well(wide: WideConfig | None) -> None:
         losses.append(state.reports[-1].loss)
     assert losses[1] != losses[0]
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+def test_features_of_repeats_are_the_same_in_either_precision() -> None:
+    data = Dataset.of(tiny.gap_world(users=30, length=8))
+    _, recommender = build_recommender(
+        RunConfig.read("demo"), data, np.ones(len(data), dtype=np.bool_)
+    )
+    windows = TrainingWindows(data, data.offsets[1:], predict="next_event", max_history=8)
+    batch = windows.build_batch(np.arange(30)).sequences
+    found = []
+    describe = repeat_scores.describe_items
+
+    def keep(*arguments: Any) -> repeat_scores.DescribedItems:
+        found.append(describe(*arguments))
+        return found[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(repeat_scores, "describe_items", keep)
+        for is_lower in (False, True):
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=is_lower):
+                recommender.eval()(batch)
+    assert torch.equal(found[0].features, found[1].features)
