@@ -196,6 +196,22 @@ def test_candidates_hold_the_best_of_the_allowed_items(
     assert recall(inverted, exact, USERS, allowed) > 0.99
 
 
+def test_few_items_that_are_not_allowed_are_left_out(
+    exact: ItemIndex, inverted: ItemIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = np.ones(len(exact) + 1, dtype=np.bool_)
+    allowed[0] = False
+    for user in USERS[:10]:
+        allowed[exact.search(user, 3)[0]] = False
+    # Nothing is asked whether it is allowed but candidates and a sample.
+    monkeypatch.setattr(InvertedFile, "_choose_lists", None)
+    assert recall(inverted, exact, USERS, allowed) > 0.99
+    best = exact.search(USERS[0], 100, allowed=allowed)[0]
+    rows, _ = inverted.search(USERS[0], 90, allowed=allowed, exclude=best[:10])
+    assert np.isin(best[10:], rows).mean() > 0.95
+    assert not np.isin(best[:10], rows).any()
+
+
 def test_a_filter_may_leave_what_no_user_likes(exact: ItemIndex, inverted: ItemIndex) -> None:
     scores = np.mean([exact.score(user, np.arange(1, 20_001)) for user in USERS], axis=0)
     allowed = np.zeros(20_001, dtype=np.bool_)
