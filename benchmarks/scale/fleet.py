@@ -47,7 +47,8 @@ def main() -> None:
         p50, p99 = (_interpolate(measured, f"p{rank}_ms", ITEMS // parts) for rank in (50, 99))
         spread = math.log(max(p99 / p50, 1.01)) / P99
         mean = p50 * math.exp(spread**2 / 2) + PAUSE_MS * PAUSED
-        cores = REQUESTS_PER_SECOND * parts * mean / 1e3
+        # Those of repeated searches included.
+        cores = REQUESTS_PER_SECOND * parts * (2 - HEDGED_AFTER) * mean / 1e3
         for utilisation in UTILISATIONS:
             plain, repeated = (
                 _simulate_machine(p50, spread, utilisation * load, rng) + NETWORK_MS
