@@ -197,7 +197,7 @@ def test_a_partition_of_an_operator_stays_and_is_pruned(url: str) -> None:
     assert count(url, "events_old") == 0
 
 
-def test_months_that_a_partition_of_an_operator_holds_are_not_made(url: str) -> None:
+def test_a_month_that_another_partition_holds_is_not_made(url: str) -> None:
     first, last = THIS_MONTH.add(4), THIS_MONTH.add(5)
     bounds = f"FROM ({first.begins_at + DAY}) TO ({last.begins_at + DAY})"
     with session(url) as opened:
@@ -209,7 +209,7 @@ def test_months_that_a_partition_of_an_operator_holds_are_not_made(url: str) -> 
     ]
 
 
-def test_a_partition_with_the_name_of_a_month_is_not_dropped_for_it(url: str) -> None:
+def test_a_name_of_a_month_alone_drops_no_partition(url: str) -> None:
     name = THIS_MONTH.add(-30).partition
     bounds = f"FROM (0) TO ({THIS_MONTH.add(-29).begins_at})"
     with session(url) as opened:

@@ -60,7 +60,7 @@ def test_search_returns_the_best_of_the_allowed_rows(similarity: Similarity, sha
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_a_search_returns_no_fewer_rows_where_scores_are_no_numbers(similarity: Similarity) -> None:
+def test_scores_that_are_no_numbers_lose_no_rows(similarity: Similarity) -> None:
     vectors = VECTORS.copy()
     vectors[3] = math.nan
     index = ItemIndex.build(vectors, similarity)

@@ -243,7 +243,7 @@ def test_a_removal_that_fails_here_leaves_the_version_published(
     trainer.remove(first)
 
 
-def test_a_change_that_fails_here_does_not_undo_that_of_another_machine(
+def test_a_failed_change_does_not_undo_that_of_another_machine(
     trainer: MirroredStore, replica: MirroredStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = [publish(trainer, seed) for seed in range(3)]
