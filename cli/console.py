@@ -23,6 +23,9 @@ EXIT_INCOMPLETE = 3
 console = Console(stderr=True)
 """Messages for people go to standard error, results for programs to standard output."""
 
+_CLIENTS_OF_URLS = {"aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs"}
+"""Packages by which fsspec reads and writes URLs."""
+
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
@@ -36,6 +39,15 @@ def exit_on_error() -> Iterator[None]:
         raise typer.Exit(EXIT_FAILURE) from error
     except (KairosError, OSError) as error:
         _print_error(format_error(error))
+        raise typer.Exit(EXIT_FAILURE) from error
+    except Exception as error:
+        # Optional packages, which this one may not import.
+        if type(error).__module__.partition(".")[0] not in _CLIENTS_OF_URLS:
+            raise
+        _print_error(
+            f"files at a URL must be reachable, but the client of their store failed ({error}); "
+            "check the URL, the endpoint and the credentials"
+        )
         raise typer.Exit(EXIT_FAILURE) from error
 
 

@@ -18,12 +18,20 @@ def partition_events_command(
     prune-events drops old ones. Requests that need events wait or get status 503 meanwhile, and
     replicas of an earlier release cannot store events afterwards. A repetition does no harm.
     """
-    from app.db.partitions import extend_partitions, partition_events  # noqa: PLC0415 - slow
+    from app.db.partitions import (  # noqa: PLC0415 - slow
+        are_partitioned,
+        extend_partitions,
+        partition_events,
+    )
     from migrations.run import require_upgraded  # noqa: PLC0415
 
     with exit_on_error():
         url = resolve_database_url(database)
         require_upgraded(url)
+        if are_partitioned(url):
+            extend_partitions(url)
+            print_message("0 events moved, since they are in partitions already")
+            return
         if not yes:
             typer.confirm("Does every replica run this release?", abort=True)
         events = partition_events(url)

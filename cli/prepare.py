@@ -27,7 +27,9 @@ def prepare_command(
     shards: Annotated[
         int | None,
         typer.Option(
-            help="Parts that users are divided into; by default one per million events.", min=1
+            help="Parts that users are divided into; by default one per million events.",
+            min=1,
+            max=4_096,  # `training.preparation.prepare.MOST_SHARDS`, which loads slowly
         ),
     ] = None,
 ) -> None:

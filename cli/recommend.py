@@ -79,6 +79,11 @@ def recommend_command(
     """
     with exit_on_error():
         torch.set_num_threads(1)
+        if engine is None and workers > 1:
+            raise KairosError(
+                "a single file is written by one process, but got --workers "
+                f"{workers}; add --engine local, or leave out --workers"
+            )
         if engine is not None:
             if explain:
                 raise KairosError(

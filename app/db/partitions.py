@@ -153,6 +153,16 @@ def partition_events(database_url: str) -> int:
     return events
 
 
+def are_partitioned(database_url: str) -> bool:
+    """Return whether the events of a database are in partitions.
+
+    Raises:
+        PartitionError: if it is not PostgreSQL.
+    """
+    with _open(database_url) as engine, engine.connect() as connection:
+        return is_partitioned(connection)
+
+
 def extend_partitions(database_url: str, months_ahead: int = MONTHS_AHEAD) -> list[str]:
     """Create the partitions of this month and the next ones; return those that were missing.
 

@@ -50,11 +50,16 @@ def run_checks(settings: Settings, integrity_seconds: float | None) -> Checks:
         name="bundles",
         remedy=_REPORT_IT,
     )
+    yield from catch_errors(
+        lambda: _check_mirror(settings), name="bundles.mirror", remedy=_REPORT_IT
+    )
+
+
+def _check_mirror(settings: Settings) -> Checks:
+    """Check the local copy of a store in an object store, if there is one."""
     store = settings.open_bundle_store()
     if isinstance(store, MirroredStore):
-        yield from catch_errors(
-            lambda: check_mirror(store), name="bundles.mirror", remedy=_REPORT_IT
-        )
+        yield from check_mirror(store)
 
 
 def _check_contents(settings: Settings) -> Checks:

@@ -30,6 +30,8 @@ _VERSION = re.compile(r"(?![\s.])[^/\x00-\x1f\x7f]+(?<!\s)")
 """Names of directories that are no paths: what an object store names comes from outside."""
 _MOST_BYTES_OF_A_NAME = 255
 _DOWNLOAD_LOCK = ".download-lock"
+_COPY_OF = ".copy-of"
+"""The file that names the object store that a directory is a copy of."""
 _SECONDS_BETWEEN_LISTINGS = 5.0
 _LEFTOVER_SECONDS = 86_400.0
 """The age from which an upload without a manifest is taken for one of a killed publisher."""
@@ -85,6 +87,9 @@ class MirroredStore(BundleStore):
         Args:
             root: the local copy, of this object store only; processes of a machine may share it.
             patience_seconds: how long a change waits for another process that downloads.
+
+        Raises:
+            BundleError: if the directory is a copy of another object store.
         """
         super().__init__(root, keys)
         self.storage = storage
@@ -97,10 +102,37 @@ class MirroredStore(BundleStore):
         self._damaged: dict[str, _Damage] = {}
         self._signatures: dict[str, str] = {}
         self._missing: frozenset[str] = frozenset()
+        self._require_own_copy()
 
     def close(self) -> None:
         """Make every wait for a download, and the next one, end with an InterruptedError."""
         self._is_closed = True
+
+    def _require_own_copy(self) -> bool:
+        """Check that the directory is not a copy of another store; return whether it is of this.
+
+        Raises:
+            BundleError: if it is.
+        """
+        try:
+            url = (self.root / _COPY_OF).read_text().strip()
+        except FileNotFoundError:
+            return False
+        if url != self.storage.url:
+            raise BundleError(
+                f"a directory is the copy of one object store, but {self.root} is that of {url} "
+                f"and not of {self.storage.url}; name another with KAIROS_BUNDLE_CACHE, or delete "
+                "it if nothing serves from it"
+            )
+        return True
+
+    def _make_root(self) -> None:
+        """Make the directory, as a copy of this object store."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        if not self._require_own_copy():
+            replace_file(
+                self.root / _COPY_OF, self._draw_hidden_path(".pointer-"), self.storage.url.encode()
+            )
 
     def synchronize(self, *, lists: bool | None = None, waits: bool = False) -> None:
         """Copy what is new in the object store: the versions that serve, then the pointers.
@@ -120,7 +152,7 @@ class MirroredStore(BundleStore):
                 The local pointer to it is then not moved.
             OSError: if the object store does not answer or the directory cannot be written to.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         errors: list[BundleError] = []
         for name in _POINTERS:
             self._attempt(partial(self._follow, name, waits=waits), errors, waits=waits)
@@ -141,7 +173,7 @@ class MirroredStore(BundleStore):
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
         """Add a bundle, first to the object store and then here, and activate it."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         self.remove_leftovers()
         self._remove_unfinished_uploads()
         with self._hide() as hidden:
@@ -241,7 +273,7 @@ class MirroredStore(BundleStore):
                 machine moves a pointer at the same time.
             OSError: if the object store does not answer.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_root()
         for _ in range(_ENTRIES):
             try:
                 with super().lock_pointers():

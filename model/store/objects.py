@@ -70,8 +70,8 @@ class ObjectStorage:
         found = _URL.fullmatch(url)
         if found is None:
             raise BundleError(
-                f"an object store is named like s3://bucket/prefix, but got {url[:200]!r}; "
-                "other kinds are not supported"
+                f"an object store is named like s3://bucket/prefix, but got {url[:200]!r}; use the "
+                "name of a bucket, of 3 to 63 characters; other kinds are not supported"
             )
         if find_spec("s3fs") is None:
             raise KairosError(

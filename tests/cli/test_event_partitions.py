@@ -29,6 +29,7 @@ def test_old_months_are_dropped_on_request(url: str) -> None:
     assert "run kairos partition-events" in refused.output
     assert "8 events moved" in kairos("partition-events", "--yes", "--database", url).output
     assert "0 events moved" in kairos("partition-events", "--yes", "--database", url).output
+    assert "in partitions already" in kairos("partition-events", "--database", url).output
     planned = kairos("prune-events", "--keep-months", 5, "--dry-run", "--database", url)
     assert "3 events from before" in planned.output
     assert count_events(url) == 8
@@ -47,5 +48,7 @@ def test_events_stay_for_longer_than_impressions(url: str) -> None:
 
 def test_sqlite_has_no_partitions() -> None:
     assert "need PostgreSQL" in kairos("partition-events", "--yes", exit_code=1).output
+    # Nobody is asked before.
+    assert "need PostgreSQL" in kairos("partition-events", exit_code=1).output
     refused = kairos("prune-events", "--keep-months", 12, "--yes", exit_code=1)
     assert "need PostgreSQL" in refused.output

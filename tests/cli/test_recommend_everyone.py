@@ -165,6 +165,15 @@ def test_a_bundle_is_evaluated_on_prepared_events(world: World, run: Path, prepa
     assert reports[0] == reports[1]
 
 
+def test_several_processes_write_no_single_file(store: Path, world: World, tmp_path: Path) -> None:
+    output = kairos(
+        *("recommend", "--events", world.events, "--store", store),
+        *("--output", tmp_path / "top.parquet", "--workers", 2),
+        exit_code=1,
+    ).output
+    assert "add --engine local, or leave out --workers" in output
+
+
 def test_parts_of_scores_are_not_written_in_shards(
     store: Path, prepared: Path, tmp_path: Path
 ) -> None:

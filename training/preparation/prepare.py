@@ -62,7 +62,7 @@ GROUP_BYTES = 16_000_000
 _EVENT_BYTES = 5
 """Bytes of a compressed event in a file."""
 
-_MOST_SHARDS = 4_096
+MOST_SHARDS = 4_096
 
 _FOLDER = re.compile(r"[0-9a-f]{16}")
 
@@ -178,7 +178,7 @@ def _plan(
         parts, erasures, stored = tuple(_list_parts(source)), "", 0
         events = sum(map(_guess_events, parts)) if shards is None else 0
     if shards is None:
-        shards = usual or min(max(-(-events // SHARD_EVENTS), 1), _MOST_SHARDS)
+        shards = usual or min(max(-(-events // SHARD_EVENTS), 1), MOST_SHARDS)
     plan = Plan(source=name, shards=shards, erasures=erasures, stored=stored, parts=parts)
     return plan, earlier if earlier is not None and plan.continues(earlier.plan) else None
 

@@ -292,7 +292,9 @@ def _sort(events: pl.DataFrame, vocabulary: pl.DataFrame) -> Shard:
         )
         .sort("user", "at", "item_rank", "action_rank", "position")
     )
-    counts = np.bincount(ordered["user"].to_numpy(), minlength=len(firsts))
+    # Without events, of a shard that no user is in, the column holds no numbers.
+    users = ordered["user"].to_numpy().astype(np.int64)
+    counts = np.bincount(users, minlength=len(firsts))
     texts = firsts.to_list()
     lengths = np.array([0, *(len(text.encode()) for text in texts)], dtype=np.int64)
     return Shard(

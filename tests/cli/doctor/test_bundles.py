@@ -23,6 +23,15 @@ def test_an_empty_store_is_a_failure(
     assert "nothing to serve" in found["bundles"]["finding"]
 
 
+def test_a_store_with_a_name_of_none_is_a_failure(
+    database: str, environment: Environment, tmp_path: Path
+) -> None:
+    environment(bundle_store="s3://kb/bundles", bundle_cache=str(tmp_path))
+    found = run_doctor(1)
+    assert "bundles.mirror" in failures(found)
+    assert "a bucket, of 3 to 63 characters" in found["bundles.mirror"]["finding"]
+
+
 def test_a_damaged_current_bundle_is_a_failure(database: str, bundle_store: Path) -> None:
     current = str(BundleStore(bundle_store).read_current())
     tiny_bundle.damage(bundle_store, current)

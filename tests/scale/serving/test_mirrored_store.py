@@ -190,6 +190,20 @@ def test_an_object_without_a_version_prevents_nothing(
     assert replica.list_versions() == [second]
 
 
+def test_a_copy_of_another_store_is_refused(
+    url: str, trainer: MirroredStore, replica: MirroredStore
+) -> None:
+    publish(trainer)
+    replica.synchronize()
+    with pytest.raises(BundleError, match="name another with KAIROS_BUNDLE_CACHE"):
+        MirroredStore(ObjectStorage(f"{url}-of-others"), replica.root)
+    before = MirroredStore(ObjectStorage(f"{url}-of-others"), replica.root.with_name("new"))
+    MirroredStore(ObjectStorage(url), before.root).synchronize()
+    with pytest.raises(BundleError, match="is the copy of one object store"):
+        before.synchronize()
+    assert MirroredStore(ObjectStorage(url), replica.root).list_leftovers() == []
+
+
 @pytest.mark.parametrize("prefix", ["größe", "best (1) ", "v=2,"])
 def test_any_name_of_a_directory_reaches_other_machines(
     trainer: MirroredStore, replica: MirroredStore, tmp_path: Path, prefix: str

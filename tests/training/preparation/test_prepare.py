@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from model.clock import now
 from model.errors import EventSourceError
 from tests.training.preparation.worlds import odd_world, prepare_into, write_parts
+from training.data.dataset import Dataset
 from training.data.sources import PREPARED_MANIFEST, STARTED, read_events
 from training.engines import open_engine
 from training.preparation import prepare as preparing
@@ -49,6 +51,18 @@ def test_events_of_a_user_are_in_one_shard_in_order(tmp_path: Path) -> None:
     by_user = {user: [row for row in rows if row[0] == user] for user, *_ in of_users}
     assert [row for user in sorted(by_user) for row in by_user[user]] == of_users
     assert len(prepared.shards) == 5
+
+
+def test_a_shard_may_have_no_user(tmp_path: Path) -> None:
+    events = odd_world()
+    of_one = events.filter(pl.col("user_id") == events["user_id"][0])
+    source = write_parts(of_one, tmp_path / "source")
+    with open_engine("local") as engine:
+        prepare(f"{source}/*.parquet", str(tmp_path / "prepared"), engine, shards=5)
+    prepared = PreparedEvents.open(str(tmp_path / "prepared"))
+    assert sorted(shard.users for shard in prepared.manifest.shards) == [0, 0, 0, 0, 1]
+    data = prepared.select_plausible(now()).build_dataset()
+    assert np.array_equal(data.times, Dataset.of(of_one).times)
 
 
 def test_items_are_counted(tmp_path: Path) -> None:
