@@ -9,9 +9,13 @@ from uuid import uuid4
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Any]:
-    """One node with one CPU; the engine of this process runs its tasks on the cluster."""
+    """One node with one CPU; the engine of this process runs its tasks on the cluster.
+
+    It ends with the tests of this folder: its client prints that a node was lost to the standard
+    output, also while others read it.
+    """
     import ray  # noqa: PLC0415 - slow to import
     from ray.cluster_utils import Cluster  # noqa: PLC0415
 
