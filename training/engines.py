@@ -4,6 +4,7 @@ What a task does must not depend on which engine runs it, nor on how often: Ray 
 lost node again. So a task reads files, and writes files under names of its own.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -25,6 +26,8 @@ Result = TypeVar("Result")
 _WAITING_PER_WORKER = 2
 """Tasks given to an engine for each worker: enough that none waits, few enough to stop soon."""
 
+_SECONDS_TO_STOP = 30.0
+"""For which an error waits until tasks of Ray have stopped."""
 
 _MOST_RETRIES = 10
 """Nodes that a task may lose. One that kills its process, for memory, ends the command then."""
@@ -134,9 +137,16 @@ class _Ray:
         except killed as error:
             raise _explain_killed() from error
         finally:
-            # Those that still run, after an error; the cluster may have other users.
+            self._stop(running)
+
+    def _stop(self, running: list[Any]) -> None:
+        """Stop the tasks that still run after an error; the cluster may have other users."""
+        deadline = time.monotonic() + _SECONDS_TO_STOP
+        while running and time.monotonic() < deadline:
             for reference in running:
                 self.ray.cancel(reference, force=True)
+            # Ray loses the request to stop a task that is on its way to a worker.
+            _, running = self.ray.wait(running, num_returns=len(running), timeout=1.0)
 
     def _run(
         self, function: Callable[[Any], Any], tasks: Iterable[Any], running: list[Any]
