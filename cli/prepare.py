@@ -8,7 +8,7 @@ from cli.console import exit_on_error, print_message
 from cli.options import Engine, Workers
 from cli.progress import show_stages
 from training.engines import open_engine
-from training.preparation.prepare import prepare
+from training.preparation.prepare import MOST_SHARDS, prepare
 
 
 def prepare_command(
@@ -29,7 +29,7 @@ def prepare_command(
         typer.Option(
             help="Parts that users are divided into; by default one per million events.",
             min=1,
-            max=4_096,  # `training.preparation.prepare.MOST_SHARDS`, which loads slowly
+            max=MOST_SHARDS,
         ),
     ] = None,
 ) -> None:

@@ -28,16 +28,16 @@ import psutil
 import torch
 
 from benchmarks.scale.item_vectors import draw_items
+from benchmarks.scale.peak_memory import read_peak
 from benchmarks.speed.serving.databases import run_database, store_histories
 from benchmarks.speed.serving.generator import Load, generate
 from benchmarks.speed.serving.request_source import RequestKind, RequestSource, draw_histories
 from benchmarks.speed.serving.services import Service, run_kairos
-from benchmarks.speed.synthetic_bundle import DAYS, count_events
+from benchmarks.speed.synthetic_bundle import assemble, count_events
 from model.bundle.bundle import Bundle
-from model.bundle.manifest import Counts, DataWindow
 from model.bundle.writing import write_bundle
 from model.catalog import Catalog
-from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
+from model.clock import MICROSECONDS_PER_SECOND
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
 from model.store.store import BundleStore
@@ -124,22 +124,7 @@ def _multiply_items(
             recommender.item_bias[1:] = drawn[:, dim]
     if config.wide is not None:
         recommender.counts = count_events(items, np.random.default_rng(0), last_at=last_at)
-    popularity = np.ones(items, dtype=np.int64)
-    bundle = Bundle.assemble(
-        recommender=recommender.eval(),
-        config=config,
-        catalog=Catalog(
-            item_ids=tuple(f"i{number}" for number in range(items)),
-            titles=(None,) * items,
-            categories=((),) * items,
-            popularity=popularity,
-            recent_popularity=popularity,
-        ),
-        data_window=DataWindow(first_at=last_at - DAYS * MICROSECONDS_PER_DAY, last_at=last_at),
-        counts=Counts(events=1, users=1, items=items),
-        metrics={},
-        provenance={},
-    ).with_exported_encoder()
+    bundle = assemble(recommender.eval(), config, last_at=last_at)
     if items <= IndexConfig().exact_up_to:
         return bundle
     users = _sample_users(recommender, config, bundle.catalog, until)
@@ -185,7 +170,7 @@ def _measure(store: Path, directory: Path, items: int, until: int) -> dict[str, 
             row[f"{label}_p99_ms"] = round(float(np.quantile(latencies, 0.99)) * 1e3, 2)
         row["opened_mb"] = round(memory / MEBIBYTE)
         row["serving_mb"] = round(service.process.memory_info().rss / MEBIBYTE)
-        row["peak_mb"] = round(_read_peak(service.process.pid) / MEBIBYTE)
+        row["peak_mb"] = round(read_peak(service.process.pid) / MEBIBYTE)
     return row
 
 
@@ -204,14 +189,6 @@ def _send(service: Service, source: RequestSource, count: int) -> list[float]:
     if outcome.failed:
         raise SystemExit(f"requests must succeed, but got statuses {dict(outcome.statuses)}")
     return [one for one in outcome.latencies if one is not None]
-
-
-def _read_peak(process: int) -> int:
-    """Read the largest resident memory of a process so far, in bytes."""
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 import torch
 
+from benchmarks.scale.peak_memory import read_peak
 from benchmarks.scale.synthetic_events import DEMO, fit, write_events
 from model.clock import now
 from training.config import RunConfig
@@ -122,10 +123,8 @@ def _measure(folder: Path) -> dict[str, float]:
 
 
 def _read_peak() -> float:
-    """Read the largest resident set so far, in gigabytes; `getrusage` includes the parent's."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    (peak,) = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-    return round(peak * 1024 / 1e9, 3)
+    """Read the largest resident set so far, in gigabytes."""
+    return round(read_peak() / 1e9, 3)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from model.encoders.self_attention import SelfAttentionConfig
 from model.followers import KEPT, Followers
 from model.popularity import Popularity
 from model.popularity_table import PopularityTable
-from model.recommender import RecommenderConfig
+from model.recommender import Recommender, RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from model.wide import EventCounts, WideConfig
 
@@ -52,6 +52,12 @@ def build_bundle(
     recommender = config.build()
     if wide is not None:
         recommender.counts = counts
+    return assemble(recommender, config, last_at=last_at)
+
+
+def assemble(recommender: Recommender, config: RecommenderConfig, *, last_at: int) -> Bundle:
+    """Assemble the bundle of a recommender for synthetic items, with its exported encoder."""
+    items = config.items
     popularity = np.ones(items, dtype=np.int64)
     return Bundle.assemble(
         recommender=recommender,

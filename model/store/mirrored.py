@@ -200,7 +200,7 @@ class MirroredStore(BundleStore):
 
     def activate(self, version: str) -> None:
         """Make a published version the current one, in the object store and here."""
-        if not self._is_locked():
+        if self._get_held() is None:
             with self.lock_pointers():
                 self.activate(version)
             return
@@ -212,7 +212,7 @@ class MirroredStore(BundleStore):
 
     def route(self, traffic: Traffic) -> None:
         """Set the versions that serve beside the current one, in the object store and here."""
-        if not self._is_locked():
+        if self._get_held() is None:
             with self.lock_pointers():
                 self.route(traffic)
             return
@@ -258,9 +258,10 @@ class MirroredStore(BundleStore):
         if any(version in _list_named(name, self.storage.read(name)) for name in _POINTERS):
             raise self._build_conflict(CURRENT)
 
-    def _is_locked(self) -> bool:
-        """Return whether this thread is in a block of `lock_pointers`."""
-        return getattr(self._held, "objects", None) is not None
+    def _get_held(self) -> dict[str, StoredObject | None] | None:
+        """Return the pointers of this thread's block of `lock_pointers`; None outside one."""
+        held: dict[str, StoredObject | None] | None = getattr(self._held, "objects", None)
+        return held
 
     @contextmanager
     def lock_pointers(self) -> Iterator[None]:
@@ -293,7 +294,7 @@ class MirroredStore(BundleStore):
         if name not in _POINTERS:
             super()._replace(name, content)
             return
-        held: dict[str, StoredObject | None] | None = getattr(self._held, "objects", None)
+        held = self._get_held()
         # In a block of `lock_pointers`, what was read at its beginning must still be there.
         found = self.storage.read(name) if held is None else held[name]
         written = self._replace_object(name, content, replaces=found)

@@ -116,15 +116,11 @@ class Dataset:
         """Return the events as tensors on a device; they stay there as long as the data set."""
         if device not in self._tensors:
             # Tensors may be written to, and so need arrays that may.
-            arrays = (np.require(one, requirements="W") for one in self._arrays)
+            arrays = self.rows, self.times, self.action_rows
             self._tensors[device] = EventTensors(
-                *(torch.from_numpy(one).to(device) for one in arrays)
+                *(torch.from_numpy(np.require(one, requirements="W")).to(device) for one in arrays)
             )
         return self._tensors[device]
-
-    @property
-    def _arrays(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int16]]:
-        return self.rows, self.times, self.action_rows
 
     @cached_property
     def _tensors(self) -> dict[torch.device, EventTensors]:
