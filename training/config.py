@@ -174,7 +174,7 @@ class GateConfig(Config):
     """The least value of the metric."""
     may_lose: float = Field(default=0.01, ge=0, le=1)
     """How far behind the champion the challenger may be: the lower end of the 95 % interval of its
-    lead (paired bootstrap over the questions) must be at least minus this."""
+    lead (paired bootstrap over the users) must be at least minus this."""
     popularity_lead: float = Field(default=0.0, ge=-1, le=1)
     """The lower end of the interval of its lead over popularity must be above this; popularity is
     that of all time or of the last week, the better of the two."""

@@ -187,29 +187,45 @@ def compute_sampled_ranks(
 
 
 def paired_bootstrap(
-    a: NDArray[np.float64], b: NDArray[np.float64], draws: int = 2_000, seed: int = 0
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    draws: int = 2_000,
+    seed: int = 0,
+    *,
+    users: NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float]:
     """Bootstrap the mean difference of `a` and `b` on the same questions, with a 95 % interval.
+
+    The resamples are of users, each with all its questions: the questions of one user depend on
+    each other, and an interval over questions would be too narrow.
 
     Args:
         a: a metric per question.
         b: the same metric, for the same questions in the same order.
-        draws: number of resamples of the questions, with replacement.
+        draws: number of resamples, with replacement.
         seed: of the resamples.
+        users: the user of each question; by default every question is of another user.
 
     Returns:
-        The mean of a - b, and the 2.5 % and 97.5 % quantiles of its bootstrap distribution.
+        The mean of a - b over the questions, and the 2.5 % and 97.5 % quantiles of its bootstrap
+        distribution.
 
     Raises:
         TrainingError: if the lengths differ or are zero.
     """
-    if len(a) != len(b) or len(a) == 0:
+    if len(a) != len(b) or len(a) == 0 or (users is not None and len(users) != len(a)):
         raise TrainingError(
             f"a paired comparison needs the same questions on both sides, and at least one, but "
-            f"got {len(a)} and {len(b)}; evaluate both on one set"
+            f"got {len(a)} and {len(b)}"
+            + ("" if users is None else f" of {len(users)} users")
+            + "; evaluate both on one set"
         )
     differences = np.asarray(a) - np.asarray(b)
     generator = np.random.default_rng(seed)
+    if users is not None and len(np.unique(users)) < len(users):
+        means = _resample_users(differences, users, draws, generator)
+        low, high = np.quantile(means, [0.025, 0.975])
+        return float(differences.mean()), float(low), float(high)
     count = len(differences)
     values, counts = np.unique(differences, return_counts=True)
     if len(values) < count / 16:
@@ -220,6 +236,20 @@ def paired_bootstrap(
         means = np.array([differences[chosen].mean() for chosen in resamples])
     low, high = np.quantile(means, [0.025, 0.975])
     return float(differences.mean()), float(low), float(high)
+
+
+def _resample_users(
+    values: NDArray[np.float64],
+    users: NDArray[np.int64],
+    draws: int,
+    generator: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Compute the mean over questions of every resample of the users."""
+    _, user = np.unique(users, return_inverse=True)
+    counts = np.bincount(user)
+    sums = np.bincount(user, weights=values)
+    chosen = (generator.integers(len(counts), size=len(counts)) for _ in range(draws))
+    return np.array([sums[drawn].sum() / counts[drawn].sum() for drawn in chosen])
 
 
 def _divide(

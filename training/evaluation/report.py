@@ -42,8 +42,8 @@ class Report(Config):
             `counting_live` differ in the same way. Names that end in `_sampled100` are of ranks
             among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
-        ahead: the model's lead over every other ranker, by paired bootstrap over the questions.
-            Over `counting_live` it is the lead of `model_live`, if there is one.
+        ahead: the model's lead over every other ranker, by paired bootstrap over the users of the
+            questions. Over `counting_live` it is the lead of `model_live`, if there is one.
         counting: the settings of the counting reference; None in reports without it.
         cold_targets: share of the targets that the catalog does not hold; every ranker misses
             them.
@@ -156,7 +156,11 @@ def summarise_ranks(ranks_of: dict[str, Ranks], split: Split, counting: Counting
         after_a_gap={name: _summarise_subset(ranks, later) for name, ranks in ranks_of.items()},
         ahead={
             name: Difference(
-                *paired_bootstrap(own_live if name == COUNTING_LIVE else own, ranks.ndcg(10))
+                *paired_bootstrap(
+                    own_live if name == COUNTING_LIVE else own,
+                    ranks.ndcg(10),
+                    users=split.test.users,
+                )
             )
             for name, ranks in ranks_of.items()
             if name != MODEL

@@ -104,7 +104,11 @@ def compare(
         ),
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         leads={
-            name: Difference(*paired_bootstrap(own, ranks.per_question(config.gate.metric)))
+            name: Difference(
+                *paired_bootstrap(
+                    own, ranks.per_question(config.gate.metric), users=questions.users
+                )
+            )
             for name, ranks in ranks_of.items()
             if name != CHALLENGER
         },

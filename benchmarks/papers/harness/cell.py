@@ -19,9 +19,11 @@ from typing import final
 
 import polars as pl
 import torch
-from pydantic import ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
+from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
 from benchmarks.papers.harness.question_values import encode_values
+from benchmarks.papers.harness.search import Trial, choose_settings
 from benchmarks.papers.harness.suite import Settings, digest
 from model.config import Config
 from model.errors import KairosError
@@ -43,6 +45,19 @@ class ProfilePoint(Config):
     mean: float
     sd: float
     count: int
+
+
+class CurvePoint(Config):
+    """One epoch of a fit: how good the model is, and what it took so far."""
+
+    epoch: int
+    seconds: float
+    """Wall time since the beginning of the fit, validation included."""
+    cpu_seconds: float
+    """Processor time of the same."""
+    loss: float
+    validation: dict[str, float]
+    """Empty where it was not evaluated."""
 
 
 class Record(Config):
@@ -75,6 +90,15 @@ class Record(Config):
     best_epoch: int
     parameters: int
     report: Report
+    questions_sha256: str | None = None
+    """Of the `RankedQuestions` that the ranks are of."""
+    ranks: dict[str, str] = Field(default_factory=dict)
+    """The rank of every target of the test questions, by ranker of the model; see
+    `benchmarks.papers.harness.question_ranks`."""
+    curve: tuple[CurvePoint, ...] = ()
+    """The epochs of the fit, without those of a refit."""
+    trials: tuple[Trial, ...] = ()
+    """The settings tried before, if the row has a search space; the best ones are in `config`."""
     questions: dict[str, str] | None = None
     """The suite's main metric of every test question, by ranker, if the cell keeps it; see
     `benchmarks.papers.harness.question_values`."""
@@ -108,6 +132,8 @@ class Cell(Config):
     """The folder of the data."""
     data: dict[str, str]
     """The sha256 of every file of the data."""
+    search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
+    """Values to choose from on the validation questions, by the dotted name of a setting."""
     record: Path
     device: str = "cpu"
     threads: int = 1
@@ -160,16 +186,22 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     if cell.users is not None:
         events = _sample(events, cell.users)
     busy = time.process_time()
+    began = time.monotonic()
+    reporter = _ProgressReporter(report_progress)
+    config, trials = choose_settings(cell.config, cell.search, events, items)
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(
-            cell.config,
+            config,
             Path(output),
-            progress=_ProgressReporter(report_progress),
+            progress=reporter,
             device=torch.device(cell.device),
         )
         fitted = fit_recommender(run, events, items)
         ranks_of = rank_on_test(run, fitted)
         report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
+        questions = RankedQuestions.of(
+            fitted.split, fitted.whole, config.data.predict, ranks_of, fitted.counting
+        )
         outcome = write_outcome(run, fitted, report, fitted.split.test)
         profile = open_predictor(outcome.bundle).bundle.attention_profile
         if cell.keep is not None:
@@ -181,7 +213,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         seed=cell.seed,
         settings=cell.settings,
         settings_sha256=digest(cell.settings),
-        config=cell.config.model_dump(mode="json"),
+        config=config.model_dump(mode="json"),
         data=cell.data,
         device=_read_device_name(cell.device),
         processor=_read_processor_name(),
@@ -190,13 +222,17 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         torch=torch.__version__,
         command=_format_command(cell),
         started_at=started_at,
-        seconds=round(outcome.seconds, 1),
+        seconds=round(time.monotonic() - began, 1),
         cpu_seconds=round(time.process_time() - busy, 1),
         epochs=epochs,
         seconds_per_epoch=round(sum(done.seconds for done in outcome.epochs) / max(epochs, 1), 2),
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
         report=report,
+        questions_sha256=questions.sha256,
+        ranks={name: encode_ranks(ranks_of[name]) for name in OWN if name in ranks_of},
+        curve=tuple(reporter.curve),
+        trials=trials,
         questions=None
         if cell.metric is None
         else {
@@ -208,22 +244,32 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
     )
+    if not RankedQuestions.find_file(cell.record.parent, questions.sha256).exists():
+        questions.write(cell.record.parent)
     record.write(cell.record)
     return record
 
 
 @final
 class _ProgressReporter:
-    """Reports the progress of a run, at most once a second within an epoch."""
+    """Reports the progress of a run, at most once a second within an epoch.
+
+    Attributes:
+        curve: the epochs of the fit so far, without those of a refit.
+    """
 
     def __init__(self, report_progress: ReportProgress) -> None:
+        self.curve: list[CurvePoint] = []
         self._report = report_progress
         self._of = 0
         self._epoch = 1
         self._reported_at = 0.0
+        self._is_fit = False
+        self._began, self._busy = 0.0, 0.0
 
     def start_fit(self, name: str, epochs: int, done: int = 0) -> None:  # noqa: ARG002
-        self._of = epochs
+        self._of, self._epoch, self._is_fit = epochs, 1, name == "fit"
+        self._began, self._busy = time.monotonic(), time.process_time()
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
         if time.monotonic() - self._reported_at >= 1:
@@ -232,6 +278,16 @@ class _ProgressReporter:
 
     def finish_epoch(self, report: EpochReport) -> None:
         self._epoch = report.epoch + 1
+        if self._is_fit:
+            self.curve.append(
+                CurvePoint(
+                    epoch=report.epoch,
+                    seconds=round(time.monotonic() - self._began, 1),
+                    cpu_seconds=round(time.process_time() - self._busy, 1),
+                    loss=report.loss,
+                    validation=report.validation,
+                )
+            )
         self._report(
             ProgressEvent(
                 epoch=report.epoch,

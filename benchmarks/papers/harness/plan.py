@@ -71,6 +71,7 @@ def _build_cell(
         config=suite.build_config(row, seed),
         folder=folder.absolute(),
         data=files,
+        search=row.search,
         record=(selection.results / suite.name / f"{name}.json").absolute(),
         device=selection.device,
         threads=selection.threads,

@@ -42,12 +42,19 @@ class Point(Config):
     at: float
 
 
+Role = Literal["default", "control", "method", "rival", "peer"]
+"""The place of a row in a comparison: our default; a control, which leaves a part of it out; a
+published method in our implementation; a rival, a published method that reads repeats or the query
+time; a peer, another library's implementation."""
+
+
 class Row(Config):
     """One model of a suite: its changes to a recipe, and its label."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     label: str
     time_class: TimeClass = Field(alias="class")
+    role: Role = "method"
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     """In TOML a list, or a count that starts at 0."""
     published: Published | None = None
@@ -63,6 +70,10 @@ class Row(Config):
     """A table, possibly empty, adds a wide part."""
     encoder: Settings = Field(default_factory=dict)
     fit: Settings = Field(default_factory=dict)
+    search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
+    """Values to choose from on the validation questions, by the dotted name of a setting, such as
+    encoder.neighbours. One setting is changed at a time, in this order; the first value of each is
+    where the search begins."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -196,6 +207,8 @@ class Suite(Config):
         changed: Settings = {name: value for name, value in changes.items() if value}
         if row.wide is not None:
             changed["wide"] = row.wide
+        if row.search:
+            changed["search"] = {name: [*values] for name, values in row.search.items()}
         return merge(recipe, changed)
 
     def _find_recipe(self, row: Row) -> Settings:
@@ -217,6 +230,7 @@ class Suite(Config):
             TrainingError: if a setting is unknown or invalid; the message names the row.
         """
         settings = self.merge_settings(row, seed)
+        settings.pop("search", None)
         settings["encoder"] = _drop_unknown_fields(settings.get("encoder"), row.encoder)
         try:
             return RunConfig.model_validate(settings)

@@ -1,0 +1,152 @@
+"""The test questions of a suite, and the rank of every target, as short texts for records."""
+
+import base64
+import hashlib
+import os
+import zlib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from model.config import Config
+from training.data.dataset import Dataset
+from training.data.split import Predict, Questions, Split, build_questions
+from training.evaluation.counting import CountingSettings
+from training.evaluation.evaluate import select_after_gap
+from training.evaluation.metrics import MISS, Ranks
+from training.evaluation.report import LIVE, MODEL, WITHHELD
+
+OWN = (MODEL, WITHHELD, LIVE)
+"""The rankers of a model; the others are references."""
+
+
+def encode_integers(values: Int64[np.ndarray, " values"]) -> str:
+    """Compress integers that are not negative, in the narrowest type that holds them."""
+    largest = int(values.max(initial=0))
+    width = next(width for width in (1, 2, 4, 8) if largest < 1 << (8 * width))
+    packed = zlib.compress(values.astype(f"<u{width}").tobytes(), 9)
+    return f"u{width}:{base64.b64encode(packed).decode('ascii')}"
+
+
+def decode_integers(text: str) -> Int64[np.ndarray, " values"]:
+    """Decode what `encode_integers` returned."""
+    width, _, packed = text.partition(":")
+    values = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=f"<{width}")
+    return values.astype(np.int64)
+
+
+def encode_ranks(ranks: Ranks) -> str:
+    """Encode the rank of every target; 0 stands for a target that was not ranked."""
+    return encode_integers(np.where(ranks.ranks == MISS, 0, ranks.ranks))
+
+
+class RankedQuestions(Config):
+    """The test questions of a split, and the ranks of their targets by every reference.
+
+    All rows of a suite answer the same questions, so they are kept once per suite, in a folder
+    beside the records.
+    """
+
+    sha256: str
+    """A digest of users, query times and targets; ranks of equal questions can be paired."""
+    users: str
+    """The number of the user of every question."""
+    targets: str
+    """The number of targets of every question."""
+    after_a_gap: str
+    """1 for a question that is later than the last event of its history, else 0."""
+    cold_targets: int
+    """Targets that the catalog does not hold."""
+    counting: CountingSettings
+    """The settings of the counting reference."""
+    references: dict[str, str]
+    """The ranks of all targets, by reference."""
+
+    @classmethod
+    def of(
+        cls,
+        split: Split,
+        whole: Dataset,
+        predict: Predict,
+        ranks_of: Mapping[str, Ranks],
+        counting: CountingSettings,
+    ) -> "RankedQuestions":
+        """Describe the test questions of a split.
+
+        Args:
+            whole: the data set that was split, with the items of all its events.
+            ranks_of: from `training.run.rank_on_test`.
+        """
+        later = np.zeros(len(split.test), dtype=np.int64)
+        later[select_after_gap(split.dataset, split.test)] = 1
+        return cls(
+            sha256=digest_questions(whole, build_questions(whole, split.test.ends, predict)),
+            users=encode_integers(split.test.users),
+            targets=encode_integers(np.diff(split.test.target_offsets)),
+            after_a_gap=encode_integers(later),
+            cold_targets=int(np.count_nonzero(split.test.target_rows == 0)),
+            counting=counting,
+            references={
+                name: encode_ranks(ranks) for name, ranks in ranks_of.items() if name not in OWN
+            },
+        )
+
+    @staticmethod
+    def find_file(folder: Path, sha256: str) -> Path:
+        """Return the path of the questions of a digest, in the folder of a suite's records."""
+        return folder / "questions" / f"{sha256[:12]}.json"
+
+    @classmethod
+    def read(cls, file: Path) -> "RankedQuestions":
+        """Read questions."""
+        return cls.model_validate_json(file.read_text("utf-8"))
+
+    def write(self, folder: Path) -> None:
+        """Write into the folder of a suite's records, atomically."""
+        file = self.find_file(folder, self.sha256)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+        unfinished.write_text(self.model_dump_json(indent=1) + "\n", "utf-8")
+        unfinished.replace(file)
+
+    @cached_property
+    def user_of(self) -> Int64[np.ndarray, " questions"]:
+        """The number of the user of every question."""
+        return decode_integers(self.users)
+
+    @cached_property
+    def is_after_gap(self) -> Bool[np.ndarray, " questions"]:
+        """Whether each question is later than the last event of its history."""
+        later: Bool[np.ndarray, " questions"] = decode_integers(self.after_a_gap) == 1
+        return later
+
+    def read_ranks(self, encoded: str) -> Ranks:
+        """Decode the ranks of all targets, of a reference or of a record with this digest."""
+        counts = decode_integers(self.targets)
+        ranks = decode_integers(encoded)
+        return Ranks(
+            ranks=np.where(ranks == 0, MISS, ranks),
+            question=np.repeat(np.arange(len(counts)), counts),
+            questions=len(counts),
+        )
+
+
+def digest_questions(whole: Dataset, questions: Questions) -> str:
+    """Compute a digest of users, query times and targets, by ids: equal for equal questions.
+
+    Args:
+        whole: a data set whose catalog holds all items.
+    """
+    digest = hashlib.sha256()
+    item_ids = np.array(["", *whole.catalog.item_ids], dtype=object)
+    for values in (
+        [str(whole.user_ids[user]) for user in questions.users],
+        questions.query_times.tolist(),
+        np.diff(questions.target_offsets).tolist(),
+        item_ids[questions.target_rows].tolist(),
+    ):
+        digest.update(repr(values).encode())
+    return digest.hexdigest()

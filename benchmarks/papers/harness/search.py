@@ -1,0 +1,133 @@
+"""The choice of a row's settings on the validation questions."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from pydantic import JsonValue, ValidationError
+
+from benchmarks.papers.harness.suite import Settings, merge
+from model.config import Config
+from model.errors import TrainingError
+from model.interfaces import CountingEncoder
+from training.config import RunConfig
+from training.data.split import Split
+from training.evaluation.evaluate import evaluate
+from training.fitting.building import build_recommender, count_events
+from training.fitting.fit import EpochReport
+from training.run import begin_run, build_dataset, fit_recommender
+
+
+class Trial(Config):
+    """Settings that were tried, and the metric that they reached on the validation questions."""
+
+    settings: Settings
+    """By dotted name."""
+    value: float
+
+
+class Choice(NamedTuple):
+    """The recipe with the best settings, and everything that was tried."""
+
+    config: RunConfig
+    trials: tuple[Trial, ...]
+
+
+def choose_settings(
+    config: RunConfig,
+    search: Mapping[str, Sequence[JsonValue]],
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+) -> Choice:
+    """Choose settings by the recipe's monitored metric on the validation questions.
+
+    One setting is changed at a time, in the order given, until no change improves the metric.
+    Without a search space the recipe is returned as it is.
+
+    Args:
+        search: the values to choose from, by the dotted name of a setting. The search begins with
+            the first value of each.
+
+    Raises:
+        TrainingError: if a setting is unknown or a value invalid.
+    """
+    if not search:
+        return Choice(config, ())
+    split = config.split.split(build_dataset(config, events, items), config.data.predict)
+    measured: dict[tuple[JsonValue, ...], float] = {}
+    names = [*search]
+
+    def measure(values: tuple[JsonValue, ...]) -> float:
+        if values not in measured:
+            tried = replace_settings(config, dict(zip(names, values, strict=True)))
+            measured[values] = _validate(tried, split, events, items)
+        return measured[values]
+
+    chosen = tuple(search[name][0] for name in names)
+    before = None
+    while chosen != before:
+        before = chosen
+        for number, name in enumerate(names):
+            tried = [(*chosen[:number], value, *chosen[number + 1 :]) for value in search[name]]
+            # On equal metrics the settings stay: the search ends.
+            chosen = max([chosen, *tried], key=measure)
+    trials = tuple(
+        Trial(settings=dict(zip(names, values, strict=True)), value=value)
+        for values, value in measured.items()
+    )
+    return Choice(replace_settings(config, dict(zip(names, chosen, strict=True))), trials)
+
+
+def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:
+    """Replace settings of a recipe, by dotted name.
+
+    Raises:
+        TrainingError: if a setting is unknown or a value invalid.
+    """
+    settings: Settings = config.model_dump(mode="json")
+    for name, value in changes.items():
+        *tables, last = name.split(".")
+        change: Settings = {last: value}
+        for part in reversed(tables):
+            change = {part: change}
+        settings = merge(settings, change)
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        raise TrainingError(
+            f"a search names known settings with values that fit, but {changes} does not: "
+            f"{error.errors()[0]['msg']}; correct the row"
+        ) from error
+
+
+def _validate(
+    config: RunConfig, split: Split, events: pl.DataFrame, items: pl.DataFrame | None
+) -> float:
+    """Fit on the training part; return the monitored metric on the validation questions."""
+    _, recommender = build_recommender(config, split.dataset, split.is_training)
+    if isinstance(recommender.encoder, CountingEncoder):
+        count_events(recommender, split.dataset, split.is_training)
+        ranks = evaluate(
+            recommender,
+            split.dataset,
+            split.validation,
+            max_history=config.encoder.max_history,
+            exclude_seen=config.data.exclude_seen,
+        )
+        return float(ranks.per_question(config.fit.monitor).mean())
+    short = config.model_copy(
+        update={"fit": config.fit.model_copy(update={"refit_before_test": False})}
+    )
+    with tempfile.TemporaryDirectory() as output:
+        run = begin_run(short, Path(output), progress=_NoProgress())
+        return fit_recommender(run, events, items).state.best_value
+
+
+class _NoProgress:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None: ...
+
+    def finish_step(self, done: int, of: int, loss: float) -> None: ...
+
+    def finish_epoch(self, report: EpochReport) -> None: ...
