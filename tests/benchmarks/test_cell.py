@@ -6,6 +6,7 @@ import pytest
 from benchmarks.papers.harness import cell as cells
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record, run_cell
 from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from model.store.opening import open_predictor
@@ -53,6 +54,32 @@ def test_a_cell_writes_a_record_that_reproduces_it(
 def test_its_progress_events_cover_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> None:
     epochs = [sign for sign in ran[1] if sign.validation is not None]
     assert [(sign.epoch, sign.of) for sign in epochs] == [(1, 2), (2, 2)]
+
+
+def test_a_record_keeps_the_rank_of_every_target(
+    cell: Cell, ran: tuple[Record, list[ProgressEvent]]
+) -> None:
+    record = ran[0]
+    assert record.questions_sha256 is not None
+    file = RankedQuestions.find_file(cell.record.parent, record.questions_sha256)
+    questions = RankedQuestions.read(file)
+    for ranker in ("model", "model_withheld"):
+        ranks = questions.read_ranks(record.ranks[ranker])
+        rows = record.report.rows[ranker]
+        assert ranks.questions == rows["questions"]
+        assert ranks.per_question("mrr").mean() == pytest.approx(rows["mrr"])
+    for name, encoded in questions.references.items():
+        values = questions.read_ranks(encoded).per_question("ndcg@10")
+        assert values.mean() == pytest.approx(record.report.rows[name]["ndcg@10"])
+    after = record.report.after_a_gap["model"]["questions"]
+    assert questions.is_after_gap.sum() == after
+
+
+def test_a_record_keeps_the_learning_curve(ran: tuple[Record, list[ProgressEvent]]) -> None:
+    curve = ran[0].curve
+    assert [point.epoch for point in curve] == [1, 2]
+    assert all("accuracy" in point.validation for point in curve)
+    assert 0 < curve[0].seconds <= curve[1].seconds <= ran[0].seconds
 
 
 def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[ProgressEvent]]) -> None:

@@ -2,12 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page, render_suite
-from tests.benchmarks.tiny_suite import record_of, suite_in
+from model.errors import TrainingError
+from tests.benchmarks.tiny_suite import SUITE, ranked_rows, record_of, suite_in
 from training.evaluation.report import Difference
 
 
@@ -37,7 +39,7 @@ def test_a_row_shows_mean_spread_cost_and_published_figures(
 ) -> None:
     line = line_of(render_suite(suite, measured), "Mercer")
     assert line == (
-        "| Mercer | query time given | **45.00** ± 7.07 | **60.00** ± 0.00 | 2 | 12,345 | 12 | 10 "
+        "| Mercer | method | query time given | 45.00 ± 7.07 | 60.00 ± 0.00 | 2 | 12,345 | 10 "
         "| 46.83 (a paper, Table 3) |"
     )
 
@@ -45,13 +47,63 @@ def test_a_row_shows_mean_spread_cost_and_published_figures(
 def test_references_stand_on_top(suite: Suite, measured: list[MeasuredRow]) -> None:
     lines = render_suite(suite, measured).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("| ---"))
-    assert lines[first + 1].startswith("| popularity, all time | reference | 25.00 | 60.00 |")
+    assert lines[first + 1].startswith("| popularity, all time | reference |  | 25.00 | 60.00 |")
 
 
-def test_each_class_has_its_best_row(suite: Suite, measured: list[MeasuredRow]) -> None:
-    page = render_suite(suite, measured)
-    assert "| **30.00** |" in line_of(page, "Positional")
-    assert "| 41.00 |" in line_of(page, "Mercer of degree 2")
+def compared(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> str:
+    """Render rows whose seeds rank so many targets of a hundred first, the others second."""
+    measured = ranked_rows(folder, suite, answers)
+    return render_suite(suite, measured, Comparison.read(folder, suite, measured))
+
+
+def test_the_row_ahead_of_its_class_is_bold(suite: Suite, tmp_path: Path) -> None:
+    page = compared(
+        tmp_path, suite, {"mercer": [60, 62], "positional": [40, 41, 42], "degree_2": [30]}
+    )
+    assert "| **61.00** ± 1.41 |" in line_of(page, "Mercer")
+    # Nothing else reads the order only, and degree 2 is behind.
+    assert page.count("| **") == 1
+
+
+def test_no_row_is_bold_by_chance(suite: Suite, tmp_path: Path) -> None:
+    page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [59]})
+    assert "| **" not in page
+
+
+def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 3]'))
+    page = compared(tmp_path, suite, {"mercer": [60, 62], "positional": [40], "degree_2": [61]})
+    assert " | lead of the default | " in page
+    assert " | **+21.00** (+" in line_of(page, "Positional")
+    assert " | +0.00 (-" in line_of(page, "Mercer of degree 2")
+    assert " | **+61.00** (+" in line_of(page, "popularity, all time")
+
+
+def test_the_headline_may_be_of_questions_after_a_gap(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace("plot = ", 'headline = "after_a_gap"\nplot = '))
+    page = compared(tmp_path, suite, {"mercer": [60], "positional": [40]})
+    assert "| accuracy, after a gap | mrr, after a gap | accuracy, all questions |" in page
+    assert "| 20.00 | 60.00 | 60.00 |" in line_of(page, "Mercer")
+
+
+def test_questions_users_and_cold_targets_are_counted(suite: Suite, tmp_path: Path) -> None:
+    page = compared(tmp_path, suite, {"mercer": [60]})
+    assert "100 questions of 50 users, 50 of them later than the last event" in page
+    assert "100 targets, of which 3 are items that no training event has" in page
+
+
+def test_findings_have_their_figures_from_the_records(suite: Suite, tmp_path: Path) -> None:
+    text = "{mercer}, ahead by {mercer - positional}, {mercer / positional} times, {mercer cpu}"
+    written = suite.model_copy(update={"findings": text})
+    page = compared(tmp_path, written, {"mercer": [60], "positional": [40]})
+    assert "60.00, ahead by **+20.00** (+" in page
+    assert "), 1.50 times, 10" in page
+
+
+def test_a_figure_without_a_record_is_an_error(suite: Suite, tmp_path: Path) -> None:
+    wrong = suite.model_copy(update={"findings": "Mercer {mercer - caser}."})
+    with pytest.raises(TrainingError, match="mercer - caser"):
+        compared(tmp_path, wrong, {"mercer": [60]})
 
 
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
@@ -60,6 +112,7 @@ def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]
     of_query_time = page[page.index("| query time |") : page.index("| after a gap")]
     assert "Positional" not in of_query_time
     assert page.count("| Positional |") == 2
+    assert "All 4 runs: 0.0 hours of one core." in page
 
 
 def test_questions_after_a_gap_stand_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
@@ -179,12 +232,7 @@ def test_counting_is_shown_where_any_record_has_it(
 ) -> None:
     assert "counting" not in render_suite(suite, measured)
     page = render_suite(suite, [*measured[:-1], with_counting(measured[-1])])
-    assert line_of(page, "counting, frozen").startswith("| counting, frozen | reference | 35.00 |")
-    assert line_of(page, "counting, live").startswith("| counting, live | reference | 37.00 |")
-
-
-def test_the_lead_is_over_a_reference_of_frozen_counts(
-    suite: Suite, measured: list[MeasuredRow]
-) -> None:
-    page = render_suite(suite, [with_counting(each) for each in measured])
-    assert "Against counting, frozen, the best reference by ndcg@10: " in page
+    assert line_of(page, "counting, frozen").startswith(
+        "| counting, frozen | reference |  | 35.00 |"
+    )
+    assert line_of(page, "counting, live").startswith("| counting, live | reference |  | 37.00 |")

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.papers.harness.cell import Record
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
+from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Row, Suite, digest
 from tests import tiny
+from training.evaluation.counting import CountingSettings
 from training.evaluation.report import Difference, Report
 
 SUITE = """
@@ -120,3 +125,43 @@ def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
             ahead={"popular_all_time": Difference(0.4, 0.3, 0.5)},
         ),
     )
+
+
+def ranked_rows(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> list[MeasuredRow]:
+    """Rows with the ranks of a hundred targets, written into results/ of a folder.
+
+    Fifty users have two questions each, of which the second is after a gap. The references miss
+    every target.
+
+    Args:
+        answers: by row, of every seed how many of the targets are ranked first; the others are
+            second.
+    """
+    number = np.arange(100)
+    questions = RankedQuestions(
+        sha256="1" * 64,
+        users=encode_integers(number // 2),
+        targets=encode_integers(np.ones_like(number)),
+        after_a_gap=encode_integers(number % 2),
+        cold_targets=3,
+        counting=CountingSettings(),
+        references={"popular_all_time": encode_integers(np.zeros_like(number))},
+    )
+    questions.write(folder / "results" / suite.name)
+    rows = []
+    for name, right in answers.items():
+        records = [
+            record_of(suite, suite.row(name), seed, count / 100).model_copy(
+                update={
+                    "questions_sha256": questions.sha256,
+                    "ranks": {"model": encode_integers(np.where(number < count, 1, 2))},
+                }
+            )
+            for seed, count in enumerate(right)
+        ]
+        for record in records:
+            record.report.after_a_gap["model"]["accuracy"] = (
+                record.report.rows["model"]["accuracy"] - 0.4
+            )
+        rows.append(MeasuredRow(suite.row(name), tuple(records)))
+    return rows

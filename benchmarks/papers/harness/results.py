@@ -4,10 +4,14 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.papers.harness.cell import ProfilePoint, Record
 from benchmarks.papers.harness.suite import Row, Suite, digest
 from training.evaluation.report import LIVE, MODEL, WITHHELD
+
+Subset = Literal["all", "after_a_gap"]
+"""All questions, or those later than the last event of their history."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,12 @@ class MeasuredRow:
         """List a ranker's metric on questions later than the last event of their history."""
         gaps = (record.report.after_a_gap.get(ranker, {}) for record in self.records)
         return [gap[metric] for gap in gaps if metric in gap]
+
+    def list_headline(self, suite: Suite, metric: str) -> list[float]:
+        """List a metric of every seed on the suite's headline questions, the query time given."""
+        if suite.headline == "after_a_gap":
+            return self.list_after_gap(MODEL, metric)
+        return self.list_given(metric)
 
     def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows.get(ranker, {}) for record in self.records)
@@ -82,14 +92,17 @@ def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
     return next((profile for profile in profiles if profile), [])
 
 
-def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float]]:
+def collect_references(
+    measured: list[MeasuredRow], subset: Subset = "all"
+) -> dict[str, dict[str, float]]:
     """Collect the metrics of the references, from the first record of the first row that has each.
 
     Records of older versions fitted the references on the training part only.
     """
     found: dict[str, dict[str, float]] = {}
     for each in measured:
-        for name, row in each.records[0].report.rows.items():
+        report = each.records[0].report
+        for name, row in (report.rows if subset == "all" else report.after_a_gap).items():
             if name not in (MODEL, WITHHELD, LIVE):
                 found.setdefault(name, row)
     return found

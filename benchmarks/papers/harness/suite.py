@@ -119,6 +119,8 @@ class Suite(Config):
     """The columns of the table."""
     plot: str
     """The metric of the plot."""
+    headline: Literal["all", "after_a_gap"] = "all"
+    """The questions of the main table and of leads; the others stand beside it."""
     figures: Literal["percent", "fraction"] = "fraction"
     curves: tuple[Curve, ...] = ()
     panels: tuple[Panel, ...] = ()

@@ -3,16 +3,16 @@
 import statistics
 from pathlib import Path
 
+from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.findings import fill_in_figures, format_lead
 from benchmarks.papers.harness.results import (
     MeasuredRow,
     collect_references,
     find_attention_curves,
-    find_best,
     read_measured,
     standard_deviation,
 )
 from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import MODEL, WITHHELD
 
 REFERENCES = {
@@ -45,20 +45,29 @@ OPENING = f"""\
 
 A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
 with a seed is one run, in its own process with one thread by default. Its record in `results/`
-holds settings, data digest, machine, command, durations and the whole report; the page shows the
-records whose settings equal the suites'. Only the retail data ships with Kairos.
+holds settings, data digest, machine, command, durations, the learning curve, the whole report and
+the rank of every target, so that any two rows can be compared question by question; the page shows
+the records whose settings equal the suites'. Only the retail data ships with Kairos.
 
 The recommended recipe is what `kairos inspect` recommends for a suite's events; the recipes, with
 reasons, are in [recommended](recommended), and `--recommend` rewrites them from the data.
+[docs/results.md](../../docs/results.md) sums up what the tables say.
 
-- Mean ± standard deviation over seeds; the best row of a class in bold.
-- The class is what a model reads of time: the order of events only, the intervals in the history,
-  or also the query time. Compare rows within a class; a difference between classes shows the value
-  of the additional input.
-- Seconds are of the whole run, evaluation included. Runs shared the machine, so CPU seconds are
-  more reliable.
-- Ties count against the model (`training/evaluation/metrics.py`). References are fitted on all
-  events before the test, as is the recommended recipe; other models on the training part only.
+- Mean ± standard deviation over seeds.
+- *kind*: the default is our recommended recipe; a control leaves a part of it out; a method is
+  published, in our implementation; a rival is one that was made for repeats or reads the query
+  time; a peer is another library's implementation, run by that library. References count.
+- *reads* is what a model reads of time: the order of events only, the intervals in the history, or
+  also the query time. A difference between two of these shows the value of the additional input.
+- The lead of the default over a row is a mean difference in the suite's plotted metric, frozen
+  popularity on both sides, with its 95 % interval in brackets: users are resampled, each with all
+  questions, and so are the seeds of both rows. It is bold where the interval leaves out zero.
+- A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
+  same of time.
+- CPU seconds are of a whole run, with validation, refit and test, on one thread.
+- Ties count against the model (`training/evaluation/metrics.py`). References, and every row of a
+  suite whose recipe has `refit_before_test`, are fitted on all events before the test, after
+  settings and epochs were chosen on the validation part.
 {OLDER_RECORDS}\
 - The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
@@ -74,62 +83,148 @@ def render_page(folder: Path) -> str:
     for file in sorted((folder / "suites").glob("*.toml")):
         suite = Suite.read(file)
         if measured := read_measured(folder, suite):
+            comparison = Comparison.read(folder, suite, measured)
             picture = f"![{suite.title}](plots/{suite.name}.svg)"
+            if any(record.curve for each in measured for record in each.records):
+                picture += f"\n\n![Learning curves](plots/{suite.name}-curves.svg)"
             if find_attention_curves(measured):
                 picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"
-            sections.append(f"## {suite.title}\n\n{render_suite(suite, measured)}\n\n{picture}\n")
+            tables = render_suite(suite, measured, comparison)
+            sections.append(f"## {suite.title}\n\n{tables}\n\n{picture}\n")
     return "\n".join(sections)
 
 
-def render_suite(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Render the tables of one suite."""
+def render_suite(
+    suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None = None
+) -> str:
+    """Render the tables of one suite.
+
+    Args:
+        comparison: of the same rows; without one no leads are shown, and no row is bold.
+    """
     parts = [
         suite.description.strip(),
-        _render_table(suite, measured),
+        _format_questions(comparison),
+        _render_table(suite, measured, comparison),
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
-        _format_lead(suite, measured),
         format_runs(measured),
+        _format_cost(measured),
         _format_missing(suite, measured),
-        suite.findings.strip(),
+        fill_in_figures(
+            suite.findings.strip(),
+            suite,
+            measured,
+            comparison,
+            lambda value: format_figure(suite, value),
+        ),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _render_table(suite: Suite, measured: list[MeasuredRow]) -> str:
+def _format_questions(comparison: Comparison | None) -> str:
+    """Format how many questions, users and cold targets there are."""
+    if comparison is None:
+        return ""
+    questions, targets = comparison.count_questions(), comparison.count_targets()
+    later = comparison.count_questions("after_a_gap")
+    gap = (
+        "all of them later than the last event of their history"
+        if later == questions
+        else f"{later:,} of them later than the last event of their history (after a gap)"
+    )
+    cold = comparison.questions.cold_targets
+    return (
+        f"{questions:,} questions of {comparison.users:,} users, {gap}; {targets:,} targets, of "
+        f"which {cold:,} are items that no training event has (every row misses them)."
+    )
+
+
+def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None) -> str:
     published = any(each.row.published for each in measured)
-    head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "CPU s / run"]
+    default = find_default(measured) if comparison is not None else None
+    is_gap = suite.headline == "after_a_gap"
+    gap = ", after a gap" if is_gap else ""
+    head = ["model", "kind", "reads", *(f"{metric}{gap}" for metric in suite.metrics)]
+    head += [f"{suite.plot}, all questions"] * is_gap
+    head += ["lead of the default"] * (default is not None)
+    texts = len(head)
+    head += ["seeds", "parameters", "CPU s / run"]
     lines = [format_row([*head, "published"] if published else head)]
     right = "---:"
-    lines.append(format_row(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
-    for name, figures in collect_references(measured).items():
-        cells = [format_figure(suite, figures.get(metric)) for metric in suite.metrics]
-        empty = [""] * (4 + published)
-        lines.append(format_row([REFERENCES.get(name, name), "reference", *cells, *empty]))
-    rivals = {
-        each.row.time_class: [
-            rival for rival in measured if rival.row.time_class == each.row.time_class
-        ]
-        for each in measured
-    }
+    lines.append(format_row(["---"] * 3 + [right] * (len(head) - 3) + ["---"] * published))
+    headline, everything = (
+        collect_references(measured, suite.headline),
+        collect_references(measured),
+    )
+    for name, figures in everything.items():
+        shown = headline.get(name, {})
+        cells = [format_figure(suite, shown.get(metric)) for metric in suite.metrics]
+        cells += [format_figure(suite, figures.get(suite.plot))] * is_gap
+        if default is not None:
+            cells.append(_format_lead(suite, comparison, default, name))
+        cells += [""] * (len(head) - texts + published)
+        lines.append(format_row([REFERENCES.get(name, name), "reference", "", *cells]))
     for each in measured:
+        rivals = [
+            other
+            for other in measured
+            if other.row.time_class == each.row.time_class and other is not each
+        ]
+        is_ahead = _is_ahead_of_all(suite, comparison, each, rivals)
         cells = [
             _format_spread(
                 suite,
-                each.list_given(metric),
-                bold=find_best(rivals[each.row.time_class], metric) is each,
+                each.list_headline(suite, metric),
+                bold=is_ahead and metric == suite.plot,
             )
             for metric in suite.metrics
         ]
-        cost = [
+        cells += [_format_spread(suite, each.list_given(suite.plot))] * is_gap
+        if default is not None:
+            cells.append(
+                "" if each is default else _format_lead(suite, comparison, default, each.row.name)
+            )
+        cells += [
             str(len(each.records)),
             f"{each.records[0].parameters:,}",
-            f"{statistics.mean(record.seconds for record in each.records):.0f}",
-            f"{statistics.mean(record.cpu_seconds for record in each.records):.0f}",
+            f"{statistics.mean(record.cpu_seconds for record in each.records):,.0f}",
         ]
-        source = [_format_published(suite, each.row)] if published else []
-        lines.append(format_row([each.row.label, each.row.time_class, *cells, *cost, *source]))
+        cells += [_format_published(suite, each.row)] * published
+        lines.append(format_row([each.row.label, each.row.role, each.row.time_class, *cells]))
     return "\n".join(lines)
+
+
+def find_default(measured: list[MeasuredRow]) -> MeasuredRow | None:
+    """Find our default; None if it has no record."""
+    return next((each for each in measured if each.row.role == "default"), None)
+
+
+def _format_lead(
+    suite: Suite, comparison: Comparison | None, default: MeasuredRow, other: str
+) -> str:
+    if comparison is None or not (comparison.has(default.row.name) and comparison.has(other)):
+        return ""
+    lead = comparison.compare(default.row.name, other, suite.headline)
+    return format_lead(lead, lambda value: format_figure(suite, value))
+
+
+def _is_ahead_of_all(
+    suite: Suite,
+    comparison: Comparison | None,
+    row: MeasuredRow,
+    others: list[MeasuredRow],
+) -> bool:
+    """Return whether a row is ahead of all others by an interval that leaves out zero."""
+    names = [each.row.name for each in (row, *others)]
+    if comparison is None or not others or not all(map(comparison.has, names)):
+        return False
+    means = {name: comparison.resample(name, suite.headline).mean for name in names}
+    if max(means, key=lambda name: means[name]) != row.row.name:
+        return False
+    return all(
+        comparison.compare(row.row.name, other, suite.headline).low > 0 for other in names[1:]
+    )
 
 
 def _render_query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
@@ -182,28 +277,6 @@ def _render_spreads(
     return "\n".join(table)
 
 
-def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
-    first = find_best(measured, suite.plot)
-    # The metric is that of frozen popularity; live popularity is another input.
-    rivals = {
-        name: row for name, row in collect_references(measured).items() if name != COUNTING_LIVE
-    }
-    if first is None or not rivals:
-        return ""
-    rival = max(rivals, key=lambda name: rivals[name]["ndcg@10"])
-    leads = [
-        f"{lead.mean:+.4f} ({lead.low:+.4f} to {lead.high:+.4f}) with seed {record.seed}"
-        for record in first.records
-        if (lead := record.report.ahead.get(rival)) is not None
-    ]
-    if not leads:
-        return ""
-    return (
-        f"Against {REFERENCES.get(rival, rival)}, the best reference by ndcg@10: "
-        f"{first.row.label}, {', '.join(leads)} (95 %, by paired bootstrap over the questions)."
-    )
-
-
 def format_runs(measured: list[MeasuredRow]) -> str:
     """Format the machines and the days of the records."""
     records = [record for each in measured for record in each.records]
@@ -215,6 +288,13 @@ def format_runs(measured: list[MeasuredRow]) -> str:
     days = sorted({record.started_at[:10] for record in records})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     return f"Machine: {'; '.join(sorted(machines))}. Recorded {span}."
+
+
+def _format_cost(measured: list[MeasuredRow]) -> str:
+    """Format the processor time of all runs."""
+    records = [record for each in measured for record in each.records]
+    hours = sum(record.cpu_seconds for record in records) / 3600
+    return f"All {len(records)} runs: {hours:.1f} hours of one core."
 
 
 def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:

@@ -270,6 +270,29 @@ def test_a_paired_bootstrap_refuses_different_questions() -> None:
         paired_bootstrap(np.zeros(2), np.zeros(3), 10, 0)
 
 
+def test_a_paired_bootstrap_resamples_users_with_all_questions() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.random((2, 60))
+    of_users = paired_bootstrap(a, b, draws=4_000)
+    many = paired_bootstrap(
+        np.repeat(a, 50), np.repeat(b, 50), draws=4_000, users=np.repeat(np.arange(60), 50)
+    )
+    assert many == pytest.approx(of_users, abs=0.01)
+    over_questions = paired_bootstrap(np.repeat(a, 50), np.repeat(b, 50), draws=4_000)
+    assert over_questions[2] - over_questions[1] < (many[2] - many[1]) / 5
+
+
+def test_a_bootstrap_of_users_weighs_their_questions() -> None:
+    values = np.array([1.0, 1.0, 1.0, 0.0])
+    mean, low, high = paired_bootstrap(values, np.zeros(4), users=np.array([7, 7, 7, 9]))
+    assert (mean, low, high) == (0.75, 0.0, 1.0)
+
+
+def test_a_bootstrap_needs_the_user_of_every_question() -> None:
+    with pytest.raises(TrainingError, match="got 3 and 3 of 2 users"):
+        paired_bootstrap(np.zeros(3), np.ones(3), users=np.array([0, 1]))
+
+
 def test_a_metric_per_question_has_its_name_in_the_summary() -> None:
     ranks = Ranks(np.array([1, 3, 40]), np.array([0, 0, 1]), 3)
     summary = ranks.summarise()

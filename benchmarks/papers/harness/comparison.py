@@ -1,0 +1,179 @@
+"""Leads of rows over each other on the same questions, with intervals over users and seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, final
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int64
+
+from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
+from benchmarks.papers.harness.results import MeasuredRow, Subset
+from benchmarks.papers.harness.suite import Suite
+from training.evaluation.report import MODEL
+
+DRAWS = 2_000
+"""Resamples of the users per interval."""
+
+
+class Lead(NamedTuple):
+    """The difference of a metric between two rows, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+class Resamples(NamedTuple):
+    """A metric of one row: its mean over seeds, and its values in every resample of the users."""
+
+    mean: float
+    by_seed: Float64[np.ndarray, "seeds draws"]
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """Compares the rows and references of a suite, on the questions that they all answered.
+
+    Every draw resamples the users, each with all its questions, and the seeds of each row; all rows
+    share the draws of the users, so differences are paired.
+    """
+
+    suite: Suite
+    measured: tuple[MeasuredRow, ...]
+    questions: RankedQuestions
+    draws: int = DRAWS
+
+    @classmethod
+    def read(
+        cls, folder: Path, suite: Suite, measured: Sequence[MeasuredRow]
+    ) -> "Comparison | None":
+        """Read the questions of a suite's records; None if no record has ranks.
+
+        Rows whose records answered other questions than the first one's are left out.
+
+        Args:
+            folder: of results/.
+        """
+        digests = [
+            record.questions_sha256
+            for each in measured
+            for record in each.records
+            if record.questions_sha256 is not None
+        ]
+        if not digests:
+            return None
+        first = digests[0]
+        comparable = tuple(
+            each
+            for each in measured
+            if all(record.questions_sha256 == first for record in each.records)
+        )
+        file = RankedQuestions.find_file(folder / "results" / suite.name, first)
+        return cls(suite, comparable, RankedQuestions.read(file))
+
+    def compare(self, row: str, other: str, subset: Subset = "all") -> Lead:
+        """Compute how far a row is ahead of another row or reference in the suite's plot metric."""
+        own, others = self.resample(row, subset), self.resample(other, subset)
+        generator = np.random.default_rng(1)
+        differences = _resample_seeds(own.by_seed, generator) - _resample_seeds(
+            others.by_seed, generator
+        )
+        low, high = np.quantile(differences, [0.025, 0.975])
+        return Lead(own.mean - others.mean, float(low), float(high))
+
+    def resample(self, name: str, subset: Subset = "all") -> Resamples:
+        """Compute the plot metric of a row or reference in every resample of the users."""
+        key = (name, subset)
+        if key not in self._resamples:
+            values = self._compute_values(name)
+            is_asked = self._select(subset)
+            counts = self._sum_by_user(is_asked.astype(np.float64))
+            sums = np.array([self._sum_by_user(line * is_asked) for line in values])
+            asked = self._weigh(counts[None])[0]
+            means = float(sums.sum() / (counts.sum() * len(sums)))
+            self._resamples[key] = Resamples(means, self._weigh(sums) / asked)
+        return self._resamples[key]
+
+    def count_questions(self, subset: Subset = "all") -> int:
+        """Count the questions of a subset."""
+        return int(self._select(subset).sum())
+
+    def count_targets(self) -> int:
+        """Count the targets of all questions."""
+        return int(decode_integers(self.questions.targets).sum())
+
+    def has(self, name: str) -> bool:
+        """Return whether a row or reference can be compared."""
+        rows = {each.row.name for each in self.measured}
+        return name in self.questions.references or name in rows
+
+    @property
+    def users(self) -> int:
+        """The number of users with a question."""
+        return len(np.unique(self.questions.user_of))
+
+    @cached_property
+    def _resamples(self) -> dict[tuple[str, Subset], Resamples]:
+        return {}
+
+    @cached_property
+    def _user(self) -> Int64[np.ndarray, " questions"]:
+        return np.unique(self.questions.user_of, return_inverse=True)[1]
+
+    def _select(self, subset: Subset) -> Bool[np.ndarray, " questions"]:
+        later = self.questions.is_after_gap
+        return later if subset == "after_a_gap" else np.ones_like(later)
+
+    def _compute_values(self, name: str) -> Float64[np.ndarray, "seeds questions"]:
+        """Compute the plot metric of every question, for every seed; a reference has one."""
+        reference = self.questions.references.get(name)
+        texts = (
+            [reference]
+            if reference is not None
+            else [record.ranks[MODEL] for record in self.find(name).records]
+        )
+        return np.array(
+            [self.questions.read_ranks(text).per_question(self.suite.plot) for text in texts]
+        )
+
+    def find(self, name: str) -> MeasuredRow:
+        """Find a row by name; raises StopIteration if it has no comparable record."""
+        return next(each for each in self.measured if each.row.name == name)
+
+    def _sum_by_user(
+        self, values: Float64[np.ndarray, " questions"]
+    ) -> Float64[np.ndarray, " users"]:
+        sums: Float64[np.ndarray, " users"] = np.bincount(
+            self._user, weights=values, minlength=self.users
+        )
+        return sums
+
+    def _weigh(self, sums: Float64[np.ndarray, "rows users"]) -> Float64[np.ndarray, "rows draws"]:
+        """Sum over the users of every resample."""
+        return np.array([self._times_drawn @ line for line in sums])
+
+    @cached_property
+    def _times_drawn(self) -> Float32[np.ndarray, "draws users"]:
+        """How often each resample holds each user."""
+        generator = np.random.default_rng(0)
+        drawn = (generator.integers(self.users, size=self.users) for _ in range(self.draws))
+        return np.array([np.bincount(one, minlength=self.users) for one in drawn], np.float32)
+
+
+def _resample_seeds(
+    by_seed: Float64[np.ndarray, "seeds draws"], generator: np.random.Generator
+) -> Float64[np.ndarray, " draws"]:
+    """Average as many seeds as there are, drawn with replacement in every draw."""
+    seeds, draws = by_seed.shape
+    chosen = generator.integers(seeds, size=(seeds, draws))
+    averaged: Float64[np.ndarray, " draws"] = np.take_along_axis(by_seed, chosen, axis=0).mean(0)
+    return averaged

@@ -1,0 +1,111 @@
+"""Sentences about results whose figures come from the records.
+
+A text names a figure in braces, and the page shows its value:
+
+    {kairos}                     the suite's plot metric, mean over seeds
+    {kairos after_a_gap}         on the questions after a gap
+    {kairos withheld}, {.. live} without the query time; with live popularity
+    {kairos mrr}                 another metric of the suite
+    {kairos - mercer}            a difference, with its 95 % interval
+    {kairos - mercer after_a_gap}
+    {kairos / counting}          a ratio
+    {kairos cpu}                 processor seconds per run
+
+Rows and references have the names of the suite and of reports. So no figure on a page can differ
+from its record.
+"""
+
+import re
+import statistics
+from collections.abc import Callable
+from typing import get_args
+
+from benchmarks.papers.harness.comparison import Comparison, Lead
+from benchmarks.papers.harness.results import MeasuredRow, Subset, collect_references
+from benchmarks.papers.harness.suite import Suite
+from model.errors import TrainingError
+
+_FIGURE = re.compile(r"\{([^{}]+)\}")
+
+FormatFigure = Callable[[float], str]
+
+
+def fill_in_figures(
+    text: str,
+    suite: Suite,
+    measured: list[MeasuredRow],
+    comparison: Comparison | None,
+    format_figure: FormatFigure,
+) -> str:
+    """Replace every figure in braces by its value.
+
+    Raises:
+        TrainingError: if there is no such row, or no record of it.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        words = found[1].split()
+        try:
+            match words:
+                case [name]:
+                    return format_figure(_average(suite, measured, name))
+                case [name, "cpu"]:
+                    return f"{_average_cost(measured, name):.0f}"
+                case [name, "/", other]:
+                    ratio = _average(suite, measured, name) / _average(suite, measured, other)
+                    return f"{ratio:.2f}"
+                case [name, "-", other, *subset] if comparison is not None:
+                    lead = comparison.compare(name, other, _parse_subset(subset))
+                    return format_lead(lead, format_figure)
+                case [name, part]:
+                    return format_figure(_average(suite, measured, name, part))
+        except (KeyError, IndexError, StopIteration, statistics.StatisticsError):
+            pass
+        raise TrainingError(
+            f"a figure in the findings of suite {suite.name} names rows with records, but "
+            f"{{{found[1]}}} does not; correct it, or run the rows"
+        )
+
+    return _FIGURE.sub(fill, text)
+
+
+def format_lead(lead: Lead, format_figure: FormatFigure) -> str:
+    """Format a difference with its 95 % interval, in bold where the interval leaves out zero."""
+    mean, low, high = (format_signed(value, format_figure) for value in lead)
+    return f"{f'**{mean}**' if lead.is_clear else mean} ({low} to {high})"
+
+
+def format_signed(value: float, format_figure: FormatFigure) -> str:
+    """Format a figure with its sign."""
+    text = format_figure(value)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def _average(
+    suite: Suite, measured: list[MeasuredRow], name: str, part: str | None = None
+) -> float:
+    references = collect_references(measured)
+    if name in references:
+        return references[name][part or suite.plot]
+    row = next(each for each in measured if each.row.name == name)
+    match part:
+        case None:
+            return statistics.mean(row.list_given(suite.plot))
+        case "withheld":
+            return statistics.mean(row.list_withheld(suite.plot))
+        case "live":
+            return statistics.mean(row.list_live(suite.plot))
+        case "after_a_gap":
+            return statistics.mean(row.list_after_gap("model", suite.plot))
+        case _:
+            return statistics.mean(row.list_given(part))
+
+
+def _average_cost(measured: list[MeasuredRow], name: str) -> float:
+    row = next(each for each in measured if each.row.name == name)
+    return statistics.mean(record.cpu_seconds for record in row.records)
+
+
+def _parse_subset(words: list[str]) -> Subset:
+    subsets: dict[str, Subset] = {name: name for name in get_args(Subset)}
+    return subsets[words[0]] if words else "all"

@@ -1,0 +1,137 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.question_ranks import (
+    RankedQuestions,
+    decode_integers,
+    encode_integers,
+    encode_ranks,
+)
+from benchmarks.papers.harness.results import MeasuredRow
+from benchmarks.papers.harness.suite import Suite
+from tests.benchmarks.tiny_suite import ranked_rows, record_of, suite_in
+from training.evaluation.counting import CountingSettings
+from training.evaluation.metrics import MISS, Ranks
+
+USERS = 40
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return suite_in(tmp_path)
+
+
+def comparison_of(
+    suite: Suite, users: NDArray[np.int64], answers: dict[str, list[NDArray[np.bool_]]]
+) -> Comparison:
+    """Rows that ranked these targets first, one target a question."""
+    questions = RankedQuestions(
+        sha256="2" * 64,
+        users=encode_integers(users),
+        targets=encode_integers(np.ones_like(users)),
+        after_a_gap=encode_integers(np.ones_like(users)),
+        cold_targets=0,
+        counting=CountingSettings(),
+        references={"popular_all_time": encode_integers(np.full_like(users, 2))},
+    )
+    rows = tuple(
+        MeasuredRow(
+            suite.row(name),
+            tuple(
+                record_of(suite, suite.row(name), seed, 0.5).model_copy(
+                    update={"ranks": {"model": encode_integers(np.where(right, 1, 2))}}
+                )
+                for seed, right in enumerate(seeds)
+            ),
+        )
+        for name, seeds in answers.items()
+    )
+    return Comparison(suite, rows, questions)
+
+
+@given(st.lists(st.integers(0, 2**40)))
+def test_integers_come_back_as_they_were(values: list[int]) -> None:
+    numbers = np.array(values, dtype=np.int64)
+    assert decode_integers(encode_integers(numbers)).tolist() == values
+
+
+def test_ranks_come_back_with_their_questions(suite: Suite, tmp_path: Path) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [1]})
+    (file,) = (tmp_path / "results" / suite.name / "questions").iterdir()
+    questions = RankedQuestions.read(file).model_copy(
+        update={"targets": encode_integers(np.array([2, 1]))}
+    )
+    ranks = Ranks(np.array([7, MISS, 300]), np.array([0, 0, 1]), 2)
+    found = questions.read_ranks(encode_ranks(ranks))
+    assert found.ranks.tolist() == ranks.ranks.tolist()
+    assert found.question.tolist() == [0, 0, 1]
+    assert found.questions == 2
+
+
+def test_the_lead_is_the_difference_of_the_means(suite: Suite, tmp_path: Path) -> None:
+    rows = ranked_rows(tmp_path, suite, {"mercer": [60, 70], "positional": [40]})
+    comparison = Comparison.read(tmp_path, suite, rows)
+    assert comparison is not None
+    assert comparison.compare("mercer", "positional").mean == pytest.approx(0.25)
+    assert comparison.compare("mercer", "popular_all_time").mean == pytest.approx(0.65)
+    assert comparison.count_questions("after_a_gap") == 50
+
+
+def test_the_interval_counts_users_instead_of_questions(suite: Suite) -> None:
+    random = np.random.default_rng(0)
+    right = random.random(USERS) < 0.5
+    wrong = np.zeros(USERS, dtype=np.bool_)
+    of_users = comparison_of(
+        suite, np.arange(USERS), {"mercer": [right], "positional": [wrong]}
+    ).compare("mercer", "positional")
+    # A hundred equal questions of every user tell no more than one.
+    many = comparison_of(
+        suite,
+        np.repeat(np.arange(USERS), 100),
+        {"mercer": [np.repeat(right, 100)], "positional": [np.repeat(wrong, 100)]},
+    ).compare("mercer", "positional")
+    assert many == pytest.approx(of_users)
+    assert of_users.high - of_users.low > 0.2
+
+
+def test_the_interval_of_one_question_per_user_is_known(suite: Suite) -> None:
+    random = np.random.default_rng(1)
+    right, other = random.random((2, 2_000)) < np.array([[0.6], [0.5]])
+    users = np.arange(2_000)
+    lead = comparison_of(suite, users, {"mercer": [right], "positional": [other]}).compare(
+        "mercer", "positional"
+    )
+    error = 1.96 * (right * 1.0 - other).std() / 2_000**0.5
+    assert (lead.low, lead.high) == pytest.approx((lead.mean - error, lead.mean + error), abs=2e-3)
+    assert lead.is_clear
+
+
+def test_the_interval_contains_the_spread_over_seeds(suite: Suite) -> None:
+    users = np.arange(5_000)
+    random = np.random.default_rng(2)
+    seeds = [random.random(5_000) < share for share in (0.4, 0.5, 0.6)]
+    other = random.random(5_000) < 0.45
+    one = comparison_of(suite, users, {"mercer": seeds[1:2], "positional": [other]})
+    three = comparison_of(suite, users, {"mercer": seeds, "positional": [other]})
+    assert one.compare("mercer", "positional").is_clear
+    assert not three.compare("mercer", "positional").is_clear
+
+
+def test_rows_of_other_questions_are_not_compared(suite: Suite, tmp_path: Path) -> None:
+    rows = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40]})
+    other = rows[1].records[0].model_copy(update={"questions_sha256": "9" * 64})
+    comparison = Comparison.read(tmp_path, suite, [rows[0], MeasuredRow(rows[1].row, (other,))])
+    assert comparison is not None
+    assert comparison.has("mercer")
+    assert not comparison.has("positional")
+
+
+def test_records_without_ranks_are_not_compared(suite: Suite, tmp_path: Path) -> None:
+    rows = [MeasuredRow(suite.row("mercer"), (record_of(suite, suite.row("mercer"), 0, 0.5),))]
+    assert Comparison.read(tmp_path, suite, rows) is None
