@@ -6,10 +6,22 @@ from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_
 from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.cell import Record
+from benchmarks.papers.harness.curve_plot import digest_learning_curves
 from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
-from benchmarks.papers.harness.render import ZOO, get_attention_plot_path, get_plot_path, has_digest
-from benchmarks.papers.harness.results import find_attention_curves, is_current, read_measured
+from benchmarks.papers.harness.render import (
+    ZOO,
+    get_attention_plot_path,
+    get_curve_plot_path,
+    get_plot_path,
+    has_digest,
+)
+from benchmarks.papers.harness.results import (
+    collect_learning_curves,
+    find_attention_curves,
+    is_current,
+    read_measured,
+)
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
@@ -52,6 +64,9 @@ def test_every_plot_shows_the_records(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):
         assert has_digest(get_plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
+        if learning := collect_learning_curves(suite, measured):
+            plot = get_curve_plot_path(PAPERS, suite)
+            assert has_digest(plot, digest_learning_curves(learning)), REFRESH
         if curves := find_attention_curves(measured):
             assert has_digest(get_attention_plot_path(PAPERS, suite), digest_curves(curves)), (
                 REFRESH

@@ -76,7 +76,7 @@ def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
     assert " | lead of the default | " in page
     assert " | **+21.00** (+" in line_of(page, "Positional")
     assert " | +0.00 (-" in line_of(page, "Mercer of degree 2")
-    assert " | **+61.00** (+" in line_of(page, "popularity, all time")
+    assert " | **+51.00** (+" in line_of(page, "popularity, all time")
 
 
 def test_the_headline_may_be_of_questions_after_a_gap(tmp_path: Path) -> None:

@@ -3,14 +3,24 @@
 from pathlib import Path
 
 from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
+from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
+from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
 from benchmarks.papers.harness.plot import digest_figures, draw
-from benchmarks.papers.harness.results import find_attention_curves, read_measured
+from benchmarks.papers.harness.results import (
+    collect_learning_curves,
+    find_attention_curves,
+    read_measured,
+)
+from benchmarks.papers.harness.results_page import read_results, render_results_page, update_readme
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import update_zoo_table
 
 ZOO = Path("docs") / "models.md"
 """The page of all models, relative to the root of the repository."""
+
+SUMMARY = Path("docs") / "results.md"
+"""The page that sums up all suites, relative to the root of the repository."""
 
 
 def render(folder: Path) -> list[Path]:
@@ -32,10 +42,26 @@ def render(folder: Path) -> list[Path]:
             plot.parent.mkdir(exist_ok=True)
             plot.write_text(draw(suite, measured), "utf-8")
             written.append(plot)
+        curve_plot = get_curve_plot_path(folder, suite)
+        learning = collect_learning_curves(suite, measured)
+        if learning and not has_digest(curve_plot, digest_learning_curves(learning)):
+            curve_plot.write_text(draw_learning_curves(suite, learning), "utf-8")
+            written.append(curve_plot)
         attention, curves = get_attention_plot_path(folder, suite), find_attention_curves(measured)
         if curves and not has_digest(attention, digest_curves(curves)):
             attention.write_text(draw_attention(suite.title, curves), "utf-8")
             written.append(attention)
+    if results := read_results(folder):
+        picture = folder / "plots" / "leads.svg"
+        if not has_digest(picture, digest_leads(results)):
+            picture.write_text(draw_leads(results), "utf-8")
+            written.append(picture)
+        summary = folder.parent.parent / SUMMARY
+        if summary.parent.exists():
+            summary.write_text(render_results_page(results), "utf-8")
+            readme = folder.parent.parent / "README.md"
+            readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
+            written += [summary, readme]
     page.write_text(render_page(folder), "utf-8")
     zoo = folder.parent.parent / ZOO
     if zoo.exists():
@@ -47,6 +73,11 @@ def render(folder: Path) -> list[Path]:
 def get_plot_path(folder: Path, suite: Suite) -> Path:
     """Return the file of a suite's plot."""
     return folder / "plots" / f"{suite.name}.svg"
+
+
+def get_curve_plot_path(folder: Path, suite: Suite) -> Path:
+    """Return the file of a suite's plot of learning curves; not every suite has one."""
+    return folder / "plots" / f"{suite.name}-curves.svg"
 
 
 def get_attention_plot_path(folder: Path, suite: Suite) -> Path:

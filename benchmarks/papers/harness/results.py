@@ -4,11 +4,17 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from benchmarks.papers.harness.cell import ProfilePoint, Record
-from benchmarks.papers.harness.suite import Row, Suite, digest
+from benchmarks.papers.harness.suite import Role, Row, Suite, digest
 from training.evaluation.report import LIVE, MODEL, WITHHELD
+
+COMPARED: tuple[Role, ...] = ("default", "control", "rival", "peer")
+"""The rows whose learning curves are drawn; if there are none, all are."""
+
+MOST_CURVES = 12
+"""Rows whose learning curves are drawn, at most."""
 
 Subset = Literal["all", "after_a_gap"]
 """All questions, or those later than the last event of their history."""
@@ -117,3 +123,37 @@ def find_best(measured: list[MeasuredRow], metric: str) -> MeasuredRow | None:
 def standard_deviation(values: list[float]) -> float:
     """Compute the standard deviation between seeds; 0 of a single one."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+class LearningCurve(NamedTuple):
+    """The learning curve of one run."""
+
+    label: str
+    role: Role
+    seed: int
+    minutes: list[float]
+    """Processor time since the beginning of the fit, validation included."""
+    values: list[float]
+    """The suite's plot metric on the validation questions."""
+
+
+def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[LearningCurve]:
+    """Collect the curves of the default, controls, rivals and peers, or of all rows without such.
+
+    Rows that are fitted by counting have none.
+    """
+    curves = [
+        LearningCurve(
+            each.row.label,
+            each.row.role,
+            record.seed,
+            [round(point.cpu_seconds / 60, 3) for point in record.curve if point.validation],
+            [point.validation[suite.plot] for point in record.curve if point.validation],
+        )
+        for each in measured
+        for record in each.records
+        if any(suite.plot in point.validation for point in record.curve)
+    ]
+    chosen = [curve for curve in curves if curve.role in COMPARED] or curves
+    labels = list(dict.fromkeys(curve.label for curve in chosen))[:MOST_CURVES]
+    return [curve for curve in chosen if curve.label in labels]

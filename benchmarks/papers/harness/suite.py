@@ -112,7 +112,11 @@ class Suite(Config):
     description: str
     """The data, the split, and the limits of the comparison."""
     findings: str = ""
-    """A discussion of the results, written by hand."""
+    """A discussion of the results, written by hand; its figures come from the records, see
+    `benchmarks.papers.harness.findings`."""
+    limits: str = ""
+    """Why the default is not ahead of some rows, for the page of results; figures as in
+    `benchmarks.papers.harness.findings`."""
     data: str
     """A folder with events.parquet and optionally items.parquet."""
     metrics: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -7,6 +7,7 @@ from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.findings import fill_in_figures, format_lead
 from benchmarks.papers.harness.results import (
     MeasuredRow,
+    collect_learning_curves,
     collect_references,
     find_attention_curves,
     read_measured,
@@ -85,7 +86,7 @@ def render_page(folder: Path) -> str:
         if measured := read_measured(folder, suite):
             comparison = Comparison.read(folder, suite, measured)
             picture = f"![{suite.title}](plots/{suite.name}.svg)"
-            if any(record.curve for each in measured for record in each.records):
+            if collect_learning_curves(suite, measured):
                 picture += f"\n\n![Learning curves](plots/{suite.name}-curves.svg)"
             if find_attention_curves(measured):
                 picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"

@@ -1,0 +1,87 @@
+"""The picture of all leads: one panel per suite, one dot per opponent of the default."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.papers.harness.plot import STYLE, format_svg
+from benchmarks.papers.harness.results_page import Opponent, SuiteResult
+
+COLOURS = {
+    "reference": "#6b7280",
+    "rival": "#b45309",
+    "peer": "#1d4ed8",
+    "control": "#0f766e",
+}
+"""Kinds of opponents that are drawn; of the references only the best."""
+
+COLUMNS = 2
+
+
+def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, list[Opponent]]]:
+    """Collect the opponents of every panel, by kind and figure."""
+    panels = []
+    for result in results:
+        best = result.find_best("reference")
+        opponents = [
+            each
+            for kind in COLOURS
+            for each in result.opponents
+            # A figure of zero has no relative lead over it.
+            if each.kind == kind and (kind != "reference" or each is best) and each.mean > 0
+        ]
+        panels.append((result.suite.title, opponents))
+    return panels
+
+
+def digest_leads(results: Sequence[SuiteResult]) -> str:
+    """Compute a digest of the figures of the picture, which its file contains."""
+    drawn = [
+        [title, [[each.label, each.kind, *(round(one, 4) for one in each.relative)] for each in on]]
+        for title, on in collect_drawn(results)
+    ]
+    return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()
+
+
+def draw_leads(results: Sequence[SuiteResult]) -> str:
+    """Draw the relative leads of the default with their intervals."""
+    panels = collect_drawn(results)
+    rows = -(-len(panels) // COLUMNS)
+    most = max(len(opponents) for _, opponents in panels)
+    with style.context(STYLE):
+        figure = Figure(figsize=(11.4, rows * (0.9 + 0.19 * most)), layout="constrained")
+        axes = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
+        for axis, (title, opponents) in zip(axes, panels, strict=False):
+            _draw_panel(axis, title, opponents)
+        for axis in axes[len(panels) :]:
+            axis.set_axis_off()
+        handles = [
+            axes[0].plot([], [], "o", color=colour, label=kind)[0]
+            for kind, colour in COLOURS.items()
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+        figure.suptitle("Lead of Kairos's default, % of the other's figure", fontsize=10)
+        return format_svg(figure, digest_leads(results))
+
+
+def _draw_panel(axis: Axes, title: str, opponents: list[Opponent]) -> None:
+    for position, each in enumerate(opponents):
+        mean, low, high = (100 * value for value in each.relative)
+        axis.errorbar(
+            mean,
+            position,
+            xerr=[[mean - low], [high - mean]],
+            fmt="o",
+            ms=4,
+            capsize=2,
+            color=COLOURS[each.kind],
+        )
+    axis.axvline(0, color="black", lw=0.8)
+    axis.set_xscale("symlog", linthresh=20)
+    axis.set_yticks(range(len(opponents)), [each.label for each in opponents], fontsize=7)
+    axis.invert_yaxis()
+    axis.set_title(title, fontsize=9)

@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers.harness.cell import CurvePoint
+from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
+from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
+from benchmarks.papers.harness.render import render
+from benchmarks.papers.harness.results import MeasuredRow, collect_learning_curves
+from benchmarks.papers.harness.results_page import (
+    read_results,
+    render_results_page,
+    update_readme,
+)
+from benchmarks.papers.harness.suite import Suite
+from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
+
+DEFAULT = SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 1]')
+DEFAULT = DEFAULT.replace('label = "Positional"', 'label = "Positional"\nrole = "peer"')
+DEFAULT = DEFAULT.replace('label = "Mercer of degree 2"', 'label = "Degree 2"\nrole = "rival"')
+
+
+def papers_with(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -> Path:
+    """A folder with records of a suite that ranked so many targets of a hundred first."""
+    papers = folder / "benchmarks" / "papers"
+    read = suite_in(papers, suite)
+    for each in ranked_rows(papers, read, answers):
+        for record in each.records:
+            record.write(papers / "results" / "tiny" / f"{record.row}-{record.seed}.json")
+    return papers
+
+
+def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -> str:
+    return render_results_page(read_results(papers_with(folder, answers, suite)))
+
+
+def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
+    page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
+    assert "- **A tiny world**,: Ahead of all 3 references, rivals, peers." in page
+    assert "Degree 2 50.00; lead **+31.00** (" in page
+
+
+def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
+    answers = {"mercer": [60, 62], "positional": [90], "degree_2": [60]}
+    page = page_of(tmp_path, answers)
+    assert "Behind Positional, **-29.00** (" in page
+    assert "Not shown to be ahead of Degree 2, +1.00 (" in page
+    assert page.index("Behind Positional") < page.index("## In one picture")
+
+
+def test_the_reason_has_its_figures_from_the_records(tmp_path: Path) -> None:
+    suite = DEFAULT.replace("data = ", 'limits = "It reads order: {positional}."\ndata = ', 1)
+    page = page_of(tmp_path, {"mercer": [60, 62], "positional": [90]}, suite)
+    assert "It reads order: 90.00." in page
+
+
+def test_a_suite_without_a_default_is_not_summed_up(tmp_path: Path) -> None:
+    assert read_results(papers_with(tmp_path, {"positional": [40]})) == []
+
+
+def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> None:
+    results = read_results(
+        papers_with(tmp_path, {"mercer": [60, 62], "positional": [40], "degree_2": [50]})
+    )
+    ((title, opponents),) = collect_drawn(results)
+    assert title == "A tiny world"
+    assert [each.kind for each in opponents] == ["reference", "rival", "peer"]
+    drawn = draw_leads(results)
+    assert digest_leads(results) in drawn
+    assert ">Degree 2</text>" in drawn
+
+
+def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
+    papers = papers_with(tmp_path, {"mercer": [60, 62], "positional": [40]})
+    (tmp_path / "docs").mkdir()
+    readme = tmp_path / "README.md"
+    readme.write_text("a\n<!-- results -->\nold\n<!-- rendered from the records -->\nb\n")
+    written = render(papers)
+    assert tmp_path / "docs" / "results.md" in written
+    page = readme.read_text()
+    assert page.startswith("a\n<!-- results -->\n\n| data set |")
+    assert page.endswith("<!-- rendered from the records -->\nb\n")
+    assert "old" not in page
+    assert "| **61.00** |" in page
+    assert update_readme("no markers", read_results(papers)) == "no markers"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return suite_in(tmp_path, DEFAULT)
+
+
+def with_curve(row: MeasuredRow) -> MeasuredRow:
+    curve = tuple(
+        CurvePoint(
+            epoch=epoch,
+            seconds=20.0 * epoch,
+            cpu_seconds=12.0 * epoch,
+            loss=1.0,
+            validation={"accuracy": 0.1 * epoch},
+        )
+        for epoch in (1, 2)
+    )
+    records = (record.model_copy(update={"curve": curve}) for record in row.records)
+    return MeasuredRow(row.row, tuple(records))
+
+
+def test_learning_curves_are_of_processor_time(suite: Suite, tmp_path: Path) -> None:
+    rows = ranked_rows(tmp_path, suite, {"mercer": [60, 62], "positional": [40], "counts": [9]})
+    curves = collect_learning_curves(suite, [with_curve(rows[0]), with_curve(rows[1]), rows[2]])
+    assert [(curve.label, curve.seed) for curve in curves] == [
+        ("Mercer", 0),
+        ("Mercer", 1),
+        ("Positional", 0),
+    ]
+    assert curves[0].minutes == [0.2, 0.4]
+    drawn = draw_learning_curves(suite, curves)
+    assert digest_learning_curves(curves) in drawn
+    assert drawn.count(">Mercer</text>") == 1
