@@ -23,7 +23,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
 from benchmarks.papers.harness.question_values import encode_values
-from benchmarks.papers.harness.search import Trial, choose_settings
+from benchmarks.papers.harness.search import TriedSettings, choose_settings
 from benchmarks.papers.harness.suite import Settings, digest
 from model.config import Config
 from model.errors import KairosError
@@ -97,7 +97,7 @@ class Record(Config):
     `benchmarks.papers.harness.question_ranks`."""
     curve: tuple[CurvePoint, ...] = ()
     """The epochs of the fit, without those of a refit."""
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TriedSettings, ...] = ()
     """The settings tried before, if the row has a search space; the best ones are in `config`."""
     questions: dict[str, str] | None = None
     """The suite's main metric of every test question, by ranker, if the cell keeps it; see

@@ -95,12 +95,12 @@ class Comparison:
         key = (name, subset)
         if key not in self._resamples:
             values = self._compute_values(name)
-            is_asked = self._select(subset)
-            counts = self._sum_by_user(is_asked.astype(np.float64))
-            sums = np.array([self._sum_by_user(line * is_asked) for line in values])
-            asked = self._weigh(counts[None])[0]
+            is_selected = self._select(subset)
+            counts = self._sum_by_user(is_selected.astype(np.float64))
+            sums = np.array([self._sum_by_user(line * is_selected) for line in values])
+            selected = self._weigh(counts[None])[0]
             means = float(sums.sum() / (counts.sum() * len(sums)))
-            self._resamples[key] = Resamples(means, self._weigh(sums) / asked)
+            self._resamples[key] = Resamples(means, self._weigh(sums) / selected)
         return self._resamples[key]
 
     def count_questions(self, subset: Subset = "all") -> int:

@@ -20,7 +20,7 @@ from training.fitting.fit import EpochReport
 from training.run import begin_run, build_dataset, fit_recommender
 
 
-class Trial(Config):
+class TriedSettings(Config):
     """Settings that were tried, and the metric that they reached on the validation questions."""
 
     settings: Settings
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
     """The recipe with the best settings, and everything that was tried."""
 
     config: RunConfig
-    trials: tuple[Trial, ...]
+    trials: tuple[TriedSettings, ...]
 
 
 def choose_settings(
@@ -74,7 +74,7 @@ def choose_settings(
             # On equal metrics the settings stay: the search ends.
             chosen = max([chosen, *tried], key=measure)
     trials = tuple(
-        Trial(settings=dict(zip(names, values, strict=True)), value=value)
+        TriedSettings(settings=dict(zip(names, values, strict=True)), value=value)
         for values, value in measured.items()
     )
     return Choice(replace_settings(config, dict(zip(names, chosen, strict=True))), trials)
