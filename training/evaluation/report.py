@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Int64
 from pydantic import Field
 
 from model.config import Config
@@ -105,10 +106,7 @@ def rank_test_questions(
 ) -> dict[str, Ranks]:
     """Rank the test questions as `build_report` does; the keys are the rows of the report."""
     dataset, questions = split.dataset, split.test
-    candidates = None
-    if data.sampled_metrics:
-        met = SeenItems(dataset, split.train_ends)
-        candidates = sample_candidates(met, questions, count=SAMPLED)
+    candidates = _sample_candidates(split, data)
     ranks_of: dict[str, Ranks] = {
         name: evaluate(
             recommender,
@@ -131,14 +129,33 @@ def rank_test_questions(
                 exclude_seen=data.exclude_seen,
                 candidates=candidates,
             )
-    known = split.is_known_before_test
+    return ranks_of | rank_references(split, data, counting)
+
+
+def rank_references(split: Split, data: DataConfig, counting: CountingSettings) -> dict[str, Ranks]:
+    """Rank the test questions by every reference; the keys are the rows of a report."""
+    dataset, questions, known = split.dataset, split.test, split.is_known_before_test
+    candidates = _sample_candidates(split, data)
     references = fit_references(dataset, known) | fit_counting(dataset, known, counting)
-    for name, reference in references.items():
-        blocks = score_reference(reference, questions, len(dataset.catalog))
-        ranks_of[name] = rank_targets(
-            blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
+    return {
+        name: rank_targets(
+            score_reference(reference, questions, len(dataset.catalog)),
+            dataset,
+            questions,
+            exclude_seen=data.exclude_seen,
+            candidates=candidates,
         )
-    return ranks_of
+        for name, reference in references.items()
+    }
+
+
+def _sample_candidates(
+    split: Split, data: DataConfig
+) -> Int64[np.ndarray, "questions candidates"] | None:
+    """Draw the items of sampled metrics; None without them."""
+    if not data.sampled_metrics:
+        return None
+    return sample_candidates(SeenItems(split.dataset, split.train_ends), split.test, count=SAMPLED)
 
 
 def summarise_ranks(ranks_of: dict[str, Ranks], split: Split, counting: CountingSettings) -> Report:
