@@ -1,4 +1,5 @@
 """What the scripts of the peers share; it imports nothing of theirs."""
+# mypy: ignore-errors
 
 import argparse
 import time

@@ -1,0 +1,220 @@
+"""Runs a peer on a split, and ranks its scores by the metrics of this project."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from benchmarks.papers.peers.config import PeerConfig, find_library
+from benchmarks.papers.peers.environments import CODE, find_interpreter
+from benchmarks.papers.peers.export import export_split
+from benchmarks.papers.peers.files import GIVEN, RESULT, TASK, WITHHELD, Task
+from model.errors import TrainingError
+from training.blocks import split_into_blocks
+from training.config import DataConfig
+from training.data.dataset import Dataset
+from training.data.negatives import SeenItems, sample_candidates
+from training.data.split import Split
+from training.evaluation.evaluate import rank_targets
+from training.evaluation.metrics import SAMPLED, Ranks
+from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Environment variables that bound the threads of a peer's process."""
+
+Clock = Literal["wall", "processor"]
+"""What seconds of a peer's process are of. Those of the processor do not count what other processes
+take; on one thread of an idle machine the two agree."""
+
+ERROR_LINES = 3
+"""Lines of a failed process that are reported."""
+
+
+@dataclass(frozen=True)
+class PeerFit:
+    """How a peer was fitted.
+
+    Attributes:
+        curve: seconds of fitting, epoch and validation metrics, after every evaluation.
+        best_epoch: the first epoch with the best validation metric.
+        best: that metric.
+        fit_seconds: of the fit, without validation.
+        refit_seconds: of the second fit, on the validation events too.
+        validation_seconds: of all evaluations.
+        test_seconds: of the scores of the test questions.
+        cpu_seconds: processor time of the whole process.
+        peak_mib: largest resident set of the process.
+        parameters: number of learned parameters.
+        known_items: catalog items that the model knows.
+        versions: of Python and of the packages.
+    """
+
+    curve: tuple[tuple[float, int, dict[str, float]], ...]
+    best_epoch: int
+    best: float
+    fit_seconds: float
+    refit_seconds: float
+    validation_seconds: float
+    test_seconds: float
+    cpu_seconds: float
+    peak_mib: float
+    parameters: int
+    known_items: int
+    versions: dict[str, str]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of fit, refit and evaluation."""
+        return self.fit_seconds + self.refit_seconds + self.validation_seconds + self.test_seconds
+
+
+@dataclass(frozen=True)
+class PeerOutcome:
+    """The results of a peer on the test questions.
+
+    Attributes:
+        fit: how it was fitted.
+        split: the split of the test questions; its catalog is that of the refit, if there is one.
+        given: ranks with the query time, for a model that reads it.
+        withheld: ranks with the time of the last event in its place; None for other models.
+    """
+
+    fit: PeerFit
+    split: Split
+    given: Ranks
+    withheld: Ranks | None
+
+
+def run_peer(
+    config: PeerConfig,
+    whole: Dataset,
+    split: Split,
+    data: DataConfig,
+    *,
+    seed: int,
+    budget_seconds: float,
+    work: Path,
+    monitor: str = "ndcg@10",
+    threads: int = 1,
+    clock: Clock = "wall",
+) -> PeerOutcome:
+    """Fit a peer with early stopping, refit it if `config.refit`, and rank the test questions.
+
+    Args:
+        whole: the data set that was split.
+        data: whether seen items are left out, and sampled metrics are computed.
+        budget_seconds: the fit ends with the first epoch after these.
+        work: an empty folder for the files of the process.
+        monitor: the validation metric of early stopping.
+
+    Raises:
+        TrainingError: if there is no environment, or the library failed.
+    """
+    final = split.move_to_test(whole, data.predict) if config.refit else split
+    fit = _run(config, split, final, data, seed, budget_seconds, work, monitor, threads, clock)
+    return PeerOutcome(
+        fit=fit,
+        split=final,
+        given=rank_scores(work / GIVEN, final, data),
+        withheld=rank_scores(work / WITHHELD, final, data) if (work / WITHHELD).exists() else None,
+    )
+
+
+def validate_peer(
+    config: PeerConfig,
+    split: Split,
+    data: DataConfig,
+    *,
+    seed: int,
+    budget_seconds: float,
+    work: Path,
+    monitor: str = "ndcg@10",
+    threads: int = 1,
+    clock: Clock = "wall",
+) -> PeerFit:
+    """Fit a peer as `run_peer` does, without refit and test: one trial of its settings."""
+    return _run(config, split, None, data, seed, budget_seconds, work, monitor, threads, clock)
+
+
+def rank_scores(file: Path, split: Split, data: DataConfig) -> Ranks:
+    """Rank the test questions by the scores in a file, as every model of a suite is ranked."""
+    candidates = None
+    if data.sampled_metrics:
+        met = SeenItems(split.dataset, split.train_ends)
+        candidates = sample_candidates(met, split.test, count=SAMPLED)
+    return rank_targets(
+        _read_blocks(file),
+        split.dataset,
+        split.test,
+        exclude_seen=data.exclude_seen,
+        candidates=candidates,
+    )
+
+
+def _read_blocks(file: Path) -> Iterator[ScoreBlock]:
+    scores = np.load(file, mmap_mode="r")
+    for block in split_into_blocks(len(scores), BLOCK_ELEMENTS // scores.shape[1]):
+        questions = np.arange(len(scores))[block]
+        yield ScoreBlock(questions, torch.from_numpy(np.array(scores[block])))
+
+
+def _run(
+    config: PeerConfig,
+    split: Split,
+    final: Split | None,
+    data: DataConfig,
+    seed: int,
+    budget_seconds: float,
+    work: Path,
+    monitor: str,
+    threads: int,
+    clock: Clock,
+) -> PeerFit:
+    shuffle_seed = seed if config.shuffle_instants else None
+    export_split(work, split, final, shuffle_seed=shuffle_seed, refit=config.refit)
+    Task(
+        settings=config.model_dump(mode="json"),
+        seed=seed,
+        threads=threads,
+        budget_seconds=budget_seconds,
+        clock=clock,
+        monitor=monitor,
+        exclude_seen=data.exclude_seen,
+    ).write(work / TASK)
+    library = find_library(config)
+    runner = f"benchmarks.papers.peers.{library}_runner"
+    _call([str(find_interpreter(library)), "-m", runner, str(work.absolute())], threads)
+    result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
+    curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
+    best = next(metrics[monitor] for _, epoch, metrics in curve if epoch == result["best_epoch"])
+    return PeerFit(curve=curve, best=best, **result)
+
+
+def _call(command: list[str], threads: int) -> None:
+    """Run a peer's process in the checkout.
+
+    Raises:
+        TrainingError: if it fails, with its last lines.
+    """
+    variables = dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": str(CODE)}
+    done = subprocess.run(
+        command,
+        cwd=CODE,
+        env=os.environ | variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()][-ERROR_LINES:]
+        raise TrainingError(
+            f"a peer must run to its end, but {command[2]} ended with {done.returncode}: "
+            f"{' / '.join(lines)}; look at its settings"
+        )

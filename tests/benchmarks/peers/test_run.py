@@ -1,0 +1,163 @@
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from benchmarks.papers.peers import environments
+from benchmarks.papers.peers.config import PeerConfig, find_library
+from benchmarks.papers.peers.environments import (
+    FOLDER_VARIABLE,
+    LIBRARIES,
+    find_interpreter,
+)
+from benchmarks.papers.peers.run import PeerOutcome, run_peer, validate_peer
+from model.errors import TrainingError
+from tests.benchmarks.peers.chain_peer import BEST
+from tests.benchmarks.peers.small_splits import SPLITS, split_chains
+from training.config import DataConfig
+from training.evaluation.metrics import MISS
+
+READ: TypeAdapter[PeerConfig] = TypeAdapter(PeerConfig)
+
+
+@pytest.fixture
+def chain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environments whose interpreters run the chain peer in place of the libraries' runners."""
+    for library in LIBRARIES:
+        interpreter = tmp_path / "environments" / library / "bin" / "python"
+        interpreter.parent.mkdir(parents=True)
+        interpreter.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m tests.benchmarks.peers.chain_peer "$3"\n'
+        )
+        interpreter.chmod(0o755)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "environments"))
+
+
+def _run(work: Path, kind: int, config: dict[str, object], **data: object) -> PeerOutcome:
+    whole, split, predict = split_chains(kind)
+    work.mkdir()
+    return run_peer(
+        READ.validate_python(config | {"max_history": 4, "patience": 2}),
+        whole,
+        split,
+        DataConfig.model_validate({"predict": predict} | data),
+        seed=1,
+        budget_seconds=60,
+        work=work,
+        monitor="accuracy",
+    )
+
+
+@pytest.mark.usefixtures("chain_environment")
+@pytest.mark.parametrize("kind", range(len(SPLITS)))
+def test_ranks_follow_from_the_scores_of_the_process(kind: int, tmp_path: Path) -> None:
+    outcome = _run(tmp_path / "work", kind, {"kind": "rectools_sasrec"})
+    scores = np.load(tmp_path / "work" / "scores.npy")
+    test = outcome.split.test
+    assert scores.shape == (len(test), len(outcome.split.dataset.catalog) + 1)
+    for target, (question, row) in enumerate(zip(test.question_of, test.target_rows, strict=True)):
+        expected = (scores[question, 1:] >= scores[question, row]).sum() if row else MISS
+        assert outcome.given.ranks[target] == expected
+    assert outcome.withheld is None
+
+
+@pytest.mark.usefixtures("chain_environment")
+def test_the_refit_learns_the_items_of_the_validation(tmp_path: Path) -> None:
+    refit = _run(tmp_path / "refit", 1, {"kind": "replay_sasrec"})
+    kept = _run(tmp_path / "kept", 1, {"kind": "replay_sasrec", "refit": False})
+    assert refit.fit.best_epoch == kept.fit.best_epoch == BEST
+    assert refit.fit.curve[-1][1] == kept.fit.curve[-1][1] == BEST + 2
+    assert refit.fit.best == kept.fit.best > 0.5
+    assert refit.given.accuracy().mean() > 0.5
+    assert not (tmp_path / "kept" / "refit.npz").exists()
+    assert len(refit.split.validation) == 0
+    assert len(kept.split.validation) > 0
+    assert refit.fit.parameters == 7
+    assert [*refit.fit.versions] == ["python", "numpy"]
+    assert refit.fit.cpu_seconds > 0
+
+
+@pytest.mark.usefixtures("chain_environment")
+def test_a_model_of_the_query_time_is_ranked_without_it_too(tmp_path: Path) -> None:
+    outcome = _run(tmp_path / "work", 1, {"kind": "rectools_hstu"})
+    assert outcome.withheld is not None
+    assert outcome.withheld.questions == outcome.given.questions
+    without = _run(tmp_path / "without", 1, {"kind": "rectools_hstu", "relative_time": False})
+    assert without.withheld is None
+
+
+@pytest.mark.usefixtures("chain_environment")
+def test_seen_items_are_left_out_and_sampled_metrics_kept(tmp_path: Path) -> None:
+    outcome = _run(
+        tmp_path / "work", 0, {"kind": "rectools_ligr"}, exclude_seen=True, sampled_metrics=True
+    )
+    assert "ndcg@10_sampled100" in outcome.given.summarise()
+    dataset, test = outcome.split.dataset, outcome.split.test
+    seen = [
+        row in dataset.rows[dataset.offsets[user] : end]
+        for user, end, row in zip(test.users, test.ends, test.target_rows, strict=True)
+    ]
+    assert (outcome.given.ranks[seen] == MISS).all()
+
+
+@pytest.mark.usefixtures("chain_environment")
+def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
+    whole, split, predict = split_chains(0)
+    del whole
+    fit = validate_peer(
+        READ.validate_python({"kind": "replay_tisasrec", "patience": 1}),
+        split,
+        DataConfig(predict=predict),
+        seed=0,
+        budget_seconds=60,
+        work=tmp_path,
+        clock="processor",
+    )
+    assert fit.best_epoch == BEST
+    assert fit.refit_seconds == 0
+    assert not [*tmp_path.glob("scores*")]
+    assert not (tmp_path / "test.npz").exists()
+    assert json.loads((tmp_path / "task.json").read_text())["clock"] == "processor"
+
+
+def test_a_failed_process_is_reported_with_its_last_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = tmp_path / "rectools" / "bin" / "python"
+    interpreter.parent.mkdir(parents=True)
+    interpreter.write_text("#!/bin/sh\necho no such loss >&2\nexit 3\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(TrainingError, match="ended with 3: no such loss"):
+        _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
+
+
+def test_a_missing_environment_says_how_to_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(TrainingError, match=r"peers\.environments replay"):
+        find_interpreter("replay")
+
+
+def test_every_kind_belongs_to_a_library() -> None:
+    for kind in ("sasrec", "ligr", "hstu"):
+        assert find_library(READ.validate_python({"kind": f"rectools_{kind}"})) == "rectools"
+    for kind in ("sasrec", "tisasrec"):
+        assert find_library(READ.validate_python({"kind": f"replay_{kind}"})) == "replay"
+
+
+def test_every_library_has_pinned_versions() -> None:
+    folder = Path(environments.__file__).parent / "constraints"
+    for library in LIBRARIES:
+        lines = [
+            line
+            for line in (folder / f"{library}.txt").read_text("utf-8").splitlines()
+            if not line.startswith("#")
+        ]
+        assert all("==" in line for line in lines)
+        assert "torch==2.13.0" in lines
+        assert any(line.startswith("jaxtyping==") for line in lines)
