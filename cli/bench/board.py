@@ -8,7 +8,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from cli.console import console, print_message
 
 if TYPE_CHECKING:
-    from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
+    from benchmarks.papers.harness.cell import Cell, ProgressEvent
+from benchmarks.papers.harness.record import Record
 
 
 @final

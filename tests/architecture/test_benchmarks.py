@@ -5,10 +5,10 @@ import pytest
 from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_epochs
 from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves
-from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.curve_plot import digest_learning_curves
 from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
+from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.render import (
     ZOO,
     get_attention_plot_path,

@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
-from benchmarks.papers.harness.cell import ProfilePoint
+from benchmarks.papers.harness.record import ProfilePoint
 from benchmarks.papers.harness.render import has_digest
 
 

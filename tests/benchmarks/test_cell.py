@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness import cell as cells
-from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record, run_cell
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, run_cell
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.question_ranks import RankedQuestions
+from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from model.store.opening import open_predictor

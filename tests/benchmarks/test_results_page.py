@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.cell import CurvePoint
 from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
+from benchmarks.papers.harness.record import CurvePoint
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.results import MeasuredRow, collect_learning_curves
 from benchmarks.papers.harness.results_page import (

@@ -1,11 +1,19 @@
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.search import choose_settings, replace_settings
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.search import (
+    find_best,
+    replace_settings,
+    search_settings,
+    try_settings,
+)
+from benchmarks.papers.harness.suite import Settings, Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from training.data.sources import read_events
@@ -33,21 +41,44 @@ def suite(folder: Path) -> Suite:
     return Suite.read(folder / "suites" / "tiny.toml")
 
 
-def test_the_best_settings_on_validation_are_chosen(folder: Path, suite: Suite) -> None:
+def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     row = suite.row("searched")
-    config, trials = choose_settings(suite.build_config(row, 0), row.search, events, None)
-    best = max(trials, key=lambda trial: trial.value)
-    chosen = {name: getattr(config.encoder, name.split(".")[1]) for name in row.search}
-    assert chosen == best.settings
+    trials = try_settings(suite.build_config(row, 0), row.search, events, None)
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
+    best = max(trial.value for trial in trials)
+    assert find_best(trials) in [trial.settings for trial in trials if trial.value == best]
 
 
-def test_a_row_without_a_search_space_is_not_tried(folder: Path, suite: Suite) -> None:
+def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     config = suite.build_config(suite.row("mercer"), 0)
-    assert choose_settings(config, {}, events, None) == (config, ())
+    trials = try_settings(config, {"fit.learning_rate": [1e-3, 1e-7]}, events, None)
+    assert [trial.settings for trial in trials] == [
+        {"fit.learning_rate": 1e-3},
+        {"fit.learning_rate": 1e-7},
+    ]
+    assert all(0 <= trial.value <= 1 for trial in trials)
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True), min_size=1, max_size=3
+    )
+)
+def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> None:
+    search = {str(number): values for number, values in enumerate(axes)}
+
+    def measure(settings: Settings) -> float:
+        return sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
+
+    trials = search_settings(search, measure)
+    best = find_best(trials)
+    assert measure(best) == sum(
+        max(abs(value - 2) for value in values) * (1 + number) for number, values in enumerate(axes)
+    )
+    assert len({repr(trial.settings) for trial in trials}) == len(trials)
 
 
 def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
@@ -55,6 +86,11 @@ def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
     (cell,) = plan(suite, selection).cells
     record = run_cell(cell, lambda _: None)
     assert cell.is_done
+    (file,) = (folder / "results" / "tiny" / "trials").iterdir()
+    # Later seeds take what the first one has chosen.
+    file.write_text(json.dumps([trial.model_dump() for trial in record.trials[-1:]]))
+    later = run_cell(cell.model_copy(update={"record": cell.record.with_name("again.json")}), print)
+    assert later.trials == record.trials[-1:]
     best = max(record.trials, key=lambda trial: trial.value)
     encoder = record.config["encoder"]
     assert isinstance(encoder, dict)

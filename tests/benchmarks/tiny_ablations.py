@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.ablations.harness.ablations import Ablations
-from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.question_values import encode_values
 from benchmarks.papers.harness.recommended import recommend_for_suite
+from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, record_of
 

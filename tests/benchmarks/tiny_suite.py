@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
+from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Row, Suite, digest
 from tests import tiny

@@ -9,8 +9,8 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.papers.harness.cell import ProfilePoint
 from benchmarks.papers.harness.plot import STYLE, format_svg
+from benchmarks.papers.harness.record import ProfilePoint
 
 LEAST = 20
 """The least number of histories of a point."""

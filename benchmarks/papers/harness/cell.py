@@ -5,117 +5,57 @@
 Prints its progress as JSON lines on standard output, and writes the record at the end.
 """
 
-import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 import polars as pl
 import torch
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter, ValidationError
 
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
 from benchmarks.papers.harness.question_values import encode_values
-from benchmarks.papers.harness.search import TriedSettings, choose_settings
+from benchmarks.papers.harness.record import (
+    CurvePoint,
+    PeerRun,
+    ProfilePoint,
+    Record,
+    write_atomically,
+)
+from benchmarks.papers.harness.search import (
+    TriedSettings,
+    find_best,
+    replace_settings,
+    search_settings,
+    try_settings,
+)
 from benchmarks.papers.harness.suite import Settings, digest
+from benchmarks.papers.peers.config import PeerConfig
+from benchmarks.papers.peers.run import run_peer, validate_peer
 from model.config import Config
 from model.errors import KairosError
 from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
-from training.evaluation.report import LIVE, MODEL, WITHHELD, Report, summarise_ranks
+from training.evaluation.counting import tune_counting
+from training.evaluation.metrics import Ranks
+from training.evaluation.report import (
+    LIVE,
+    MODEL,
+    WITHHELD,
+    Report,
+    rank_references,
+    summarise_ranks,
+)
 from training.fitting.fit import EpochReport
-from training.run import begin_run, fit_recommender, rank_on_test, write_outcome
-
-
-class ProfilePoint(Config):
-    """One line of a bundle's `attention_profile.parquet`."""
-
-    view: str
-    by: str
-    name: str
-    interval_days: float
-    mean: float
-    sd: float
-    count: int
-
-
-class CurvePoint(Config):
-    """One epoch of a fit: how good the model is, and what it took so far."""
-
-    epoch: int
-    seconds: float
-    """Wall time since the beginning of the fit, validation included."""
-    cpu_seconds: float
-    """Processor time of the same."""
-    loss: float
-    validation: dict[str, float]
-    """Empty where it was not evaluated."""
-
-
-class Record(Config):
-    """The results of a cell, and everything needed to reproduce them."""
-
-    suite: str
-    row: str
-    seed: int
-    settings: Settings
-    """As in the suite."""
-    settings_sha256: str
-    config: Settings
-    """With all defaults."""
-    data: dict[str, str]
-    """The sha256 of every file of the data."""
-    device: str
-    processor: str
-    threads: int
-    python: str
-    torch: str
-    command: str
-    started_at: str
-    seconds: float
-    """Wall time of the whole run, evaluation included."""
-    cpu_seconds: float
-    """Processor time of the same; the wall time on one thread of an idle machine."""
-    epochs: int
-    seconds_per_epoch: float
-    """Without validation."""
-    best_epoch: int
-    parameters: int
-    report: Report
-    questions_sha256: str | None = None
-    """Of the `RankedQuestions` that the ranks are of."""
-    ranks: dict[str, str] = Field(default_factory=dict)
-    """The rank of every target of the test questions, by ranker of the model; see
-    `benchmarks.papers.harness.question_ranks`."""
-    curve: tuple[CurvePoint, ...] = ()
-    """The epochs of the fit, without those of a refit."""
-    trials: tuple[TriedSettings, ...] = ()
-    """The settings tried before, if the row has a search space; the best ones are in `config`."""
-    questions: dict[str, str] | None = None
-    """The suite's main metric of every test question, by ranker, if the cell keeps it; see
-    `benchmarks.papers.harness.question_values`."""
-    attention_profile: list[ProfilePoint] | None = None
-    """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
-
-    @classmethod
-    def read(cls, file: Path) -> "Record":
-        """Read a record."""
-        return cls.model_validate_json(file.read_text("utf-8"))
-
-    def write(self, file: Path) -> None:
-        """Write atomically."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(self.model_dump(mode="json"), indent=1) + "\n", "utf-8")
-        unfinished.replace(file)
+from training.run import begin_run, build_dataset, fit_recommender, rank_on_test, write_outcome
 
 
 class Cell(Config):
@@ -132,6 +72,10 @@ class Cell(Config):
     """The folder of the data."""
     data: dict[str, str]
     """The sha256 of every file of the data."""
+    peer: PeerConfig | None = None
+    """Settings of a peer, which is run in place of the recipe's encoder."""
+    peer_budget_seconds: PositiveFloat = 900.0
+    """Processor time of a peer's fit."""
     search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
     """Values to choose from on the validation questions, by the dotted name of a setting."""
     record: Path
@@ -176,6 +120,24 @@ class ProgressEvent(Config):
 ReportProgress = Callable[[ProgressEvent], None]
 
 
+class Run(NamedTuple):
+    """What one run of a cell has measured."""
+
+    config: Settings
+    """With all defaults, and the chosen settings."""
+    report: Report
+    ranks_of: Mapping[str, Ranks]
+    questions: RankedQuestions
+    curve: tuple[CurvePoint, ...]
+    epochs: int
+    seconds_per_epoch: float
+    best_epoch: int
+    parameters: int
+    trials: tuple[TriedSettings, ...]
+    peer: PeerRun | None = None
+    attention_profile: list[ProfilePoint] | None = None
+
+
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     """Train, evaluate, and write the record."""
     torch.set_num_threads(cell.threads)
@@ -185,35 +147,19 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
-    busy = time.process_time()
-    began = time.monotonic()
-    reporter = _ProgressReporter(report_progress)
-    config, trials = choose_settings(cell.config, cell.search, events, items)
-    with tempfile.TemporaryDirectory() as output:
-        run = begin_run(
-            config,
-            Path(output),
-            progress=reporter,
-            device=torch.device(cell.device),
-        )
-        fitted = fit_recommender(run, events, items)
-        ranks_of = rank_on_test(run, fitted)
-        report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
-        questions = RankedQuestions.of(
-            fitted.split, fitted.whole, config.data.predict, ranks_of, fitted.counting
-        )
-        outcome = write_outcome(run, fitted, report, fitted.split.test)
-        profile = open_predictor(outcome.bundle).bundle.attention_profile
-        if cell.keep is not None:
-            shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
-    epochs = len(outcome.epochs)
+    began, busy = time.monotonic(), _read_cpu_seconds()
+    run = (
+        _run_recipe(cell, events, items, report_progress)
+        if cell.peer is None
+        else _run_peer(cell, cell.peer, events, items, report_progress)
+    )
     record = Record(
         suite=cell.suite,
         row=cell.row,
         seed=cell.seed,
         settings=cell.settings,
         settings_sha256=digest(cell.settings),
-        config=config.model_dump(mode="json"),
+        config=run.config,
         data=cell.data,
         device=_read_device_name(cell.device),
         processor=_read_processor_name(),
@@ -223,31 +169,194 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         command=_format_command(cell),
         started_at=started_at,
         seconds=round(time.monotonic() - began, 1),
-        cpu_seconds=round(time.process_time() - busy, 1),
-        epochs=epochs,
-        seconds_per_epoch=round(sum(done.seconds for done in outcome.epochs) / max(epochs, 1), 2),
-        best_epoch=outcome.best_epoch,
-        parameters=outcome.parameters,
-        report=report,
-        questions_sha256=questions.sha256,
-        ranks={name: encode_ranks(ranks_of[name]) for name in OWN if name in ranks_of},
-        curve=tuple(reporter.curve),
-        trials=trials,
+        cpu_seconds=round(_read_cpu_seconds() - busy, 1),
+        epochs=run.epochs,
+        seconds_per_epoch=round(run.seconds_per_epoch, 2),
+        best_epoch=run.best_epoch,
+        parameters=run.parameters,
+        report=run.report,
+        questions_sha256=run.questions.sha256,
+        ranks={name: encode_ranks(run.ranks_of[name]) for name in OWN if name in run.ranks_of},
+        curve=run.curve,
+        trials=run.trials,
+        peer=run.peer,
         questions=None
         if cell.metric is None
         else {
-            name: encode_values(ranks_of[name].per_question(cell.metric))
+            name: encode_values(run.ranks_of[name].per_question(cell.metric))
             for name in (MODEL, LIVE, WITHHELD)
-            if name in ranks_of
+            if name in run.ranks_of
         },
+        attention_profile=run.attention_profile,
+    )
+    if not RankedQuestions.find_file(cell.record.parent, run.questions.sha256).exists():
+        run.questions.write(cell.record.parent)
+    record.write(cell.record)
+    return record
+
+
+def _run_recipe(
+    cell: Cell,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    report_progress: ReportProgress,
+) -> Run:
+    """Run a recipe of ours: choose its settings, fit, evaluate and export."""
+    reporter = _ProgressReporter(report_progress)
+
+    def choose() -> tuple[TriedSettings, ...]:
+        return try_settings(cell.config, cell.search, events, items)
+
+    trials = choose_once(cell, choose) if cell.search else ()
+    config = replace_settings(cell.config, find_best(trials)) if trials else cell.config
+    with tempfile.TemporaryDirectory() as output:
+        run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
+        fitted = fit_recommender(run, events, items)
+        ranks_of = rank_on_test(run, fitted)
+        report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
+        outcome = write_outcome(run, fitted, report, fitted.split.test)
+        profile = open_predictor(outcome.bundle).bundle.attention_profile
+        if cell.keep is not None:
+            shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
+    epochs = len(outcome.epochs)
+    return Run(
+        config=config.model_dump(mode="json"),
+        report=report,
+        ranks_of=ranks_of,
+        questions=RankedQuestions.of(
+            fitted.split, fitted.whole, config.data.predict, ranks_of, fitted.counting
+        ),
+        curve=tuple(reporter.curve),
+        epochs=epochs,
+        seconds_per_epoch=sum(done.seconds for done in outcome.epochs) / max(epochs, 1),
+        best_epoch=outcome.best_epoch,
+        parameters=outcome.parameters,
+        trials=trials,
         attention_profile=None
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
     )
-    if not RankedQuestions.find_file(cell.record.parent, questions.sha256).exists():
-        questions.write(cell.record.parent)
-    record.write(cell.record)
-    return record
+
+
+def _run_peer(
+    cell: Cell,
+    peer: PeerConfig,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    report_progress: ReportProgress,
+) -> Run:
+    """Run another library's model on the same split, by its library, and rank its scores."""
+    data, monitor = cell.config.data, cell.config.fit.monitor
+    whole = build_dataset(cell.config, events, items)
+    split = cell.config.split.split(whole, data.predict)
+
+    def validate(config: PeerConfig) -> float:
+        with tempfile.TemporaryDirectory() as work:
+            return validate_peer(
+                config,
+                split,
+                data,
+                seed=cell.seed,
+                budget_seconds=cell.peer_budget_seconds,
+                work=Path(work),
+                monitor=monitor,
+                threads=cell.threads,
+                clock="processor",
+            ).best
+
+    def choose() -> tuple[TriedSettings, ...]:
+        return search_settings(
+            cell.search, lambda changes: validate(_replace_peer_settings(peer, changes))
+        )
+
+    trials = choose_once(cell, choose) if cell.search else ()
+    config = _replace_peer_settings(peer, find_best(trials)) if trials else peer
+    with tempfile.TemporaryDirectory() as work:
+        outcome = run_peer(
+            config,
+            whole,
+            split,
+            data,
+            seed=cell.seed,
+            budget_seconds=cell.peer_budget_seconds,
+            work=Path(work),
+            monitor=monitor,
+            threads=cell.threads,
+            clock="processor",
+        )
+    fit = outcome.fit
+    for seconds, epoch, metrics in fit.curve:
+        report_progress(
+            ProgressEvent(
+                epoch=epoch, of=len(fit.curve), share=1, loss=0, validation=metrics, seconds=seconds
+            )
+        )
+    counting = tune_counting(split, exclude_seen=data.exclude_seen)
+    ranks_of = {
+        MODEL: outcome.given,
+        WITHHELD: outcome.withheld or outcome.given,
+    } | rank_references(outcome.split, data, counting)
+    return Run(
+        config=config.model_dump(mode="json"),
+        report=summarise_ranks(ranks_of, outcome.split, counting),
+        ranks_of=ranks_of,
+        questions=RankedQuestions.of(outcome.split, whole, data.predict, ranks_of, counting),
+        curve=tuple(
+            CurvePoint(
+                epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
+            )
+            for seconds, epoch, metrics in fit.curve
+        ),
+        epochs=fit.curve[-1][1],
+        seconds_per_epoch=fit.fit_seconds / fit.curve[-1][1],
+        best_epoch=fit.best_epoch,
+        parameters=fit.parameters,
+        trials=trials,
+        peer=PeerRun(
+            fit_seconds=round(fit.fit_seconds, 1),
+            refit_seconds=round(fit.refit_seconds, 1),
+            validation_seconds=round(fit.validation_seconds, 1),
+            test_seconds=round(fit.test_seconds, 1),
+            peak_mib=round(fit.peak_mib),
+            known_items=fit.known_items,
+            versions=fit.versions,
+        ),
+    )
+
+
+def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
+    """Replace settings of a peer, by name with or without the table's (peer.dropout)."""
+    named = {name.removeprefix("peer."): value for name, value in changes.items()}
+    replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | named)
+    return replaced
+
+
+def choose_once(
+    cell: Cell, choose: Callable[[], tuple[TriedSettings, ...]]
+) -> tuple[TriedSettings, ...]:
+    """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file."""
+    identity = digest({**_drop_seed(cell.settings), "data": {**cell.data}})
+    file = cell.record.parent / "trials" / f"{cell.row}-{identity[:12]}.json"
+    trials = TypeAdapter(tuple[TriedSettings, ...])
+    if file.exists():
+        return trials.validate_json(file.read_bytes())
+    tried = choose()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, trials.dump_python(tried, mode="json"))
+    return tried
+
+
+def _drop_seed(settings: Settings) -> Settings:
+    fit = settings.get("fit")
+    if not isinstance(fit, dict):
+        return settings
+    return settings | {"fit": {name: value for name, value in fit.items() if name != "seed"}}
+
+
+def _read_cpu_seconds() -> float:
+    """Read the processor time of this process and of the children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 @final

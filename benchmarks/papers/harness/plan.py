@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from benchmarks.papers.harness.cell import Cell
 from benchmarks.papers.harness.schedule import Failure
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Row, Suite, build_peer
 from model.errors import TrainingError
 
 
@@ -49,13 +49,21 @@ def plan(suite: Suite, selection: Selection) -> Plan:
     folder = find_data(selection.data, suite.data)
     files = _digest_files(folder)
     result = Plan([], [])
+    first: list[Cell] = []
+    later: list[Cell] = []
     for row in [suite.row(name) for name in selection.rows] or suite.rows:
         try:
-            for seed in selection.seeds or row.seeds:
-                result.cells.append(_build_cell(suite, row, seed, selection, folder, files))
+            cells = [
+                _build_cell(suite, row, seed, selection, folder, files)
+                for seed in selection.seeds or row.seeds
+            ]
         except TrainingError as error:
             result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
-    return result
+        else:
+            # Later seeds take the settings that the first one has chosen.
+            (first if row.search else result.cells).append(cells[0])
+            (later if row.search else result.cells).extend(cells[1:])
+    return Plan(first + result.cells + later, result.failures)
 
 
 def _build_cell(
@@ -72,6 +80,8 @@ def _build_cell(
         folder=folder.absolute(),
         data=files,
         search=row.search,
+        peer=build_peer(suite, row),
+        peer_budget_seconds=suite.peer_budget_seconds,
         record=(selection.results / suite.name / f"{name}.json").absolute(),
         device=selection.device,
         threads=selection.threads,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from benchmarks.papers.harness.cell import ProfilePoint, Record
+from benchmarks.papers.harness.record import ProfilePoint, Record
 from benchmarks.papers.harness.suite import Role, Row, Suite, digest
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 

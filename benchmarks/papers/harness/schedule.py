@@ -13,7 +13,8 @@ from typing import IO, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
+from benchmarks.papers.harness.cell import Cell, ProgressEvent
+from benchmarks.papers.harness.record import Record
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

@@ -1,9 +1,8 @@
 """The choice of a row's settings on the validation questions."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 from pydantic import JsonValue, ValidationError
@@ -28,41 +27,25 @@ class TriedSettings(Config):
     value: float
 
 
-class Choice(NamedTuple):
-    """The recipe with the best settings, and everything that was tried."""
-
-    config: RunConfig
-    trials: tuple[TriedSettings, ...]
-
-
-def choose_settings(
-    config: RunConfig,
-    search: Mapping[str, Sequence[JsonValue]],
-    events: pl.DataFrame,
-    items: pl.DataFrame | None,
-) -> Choice:
-    """Choose settings by the recipe's monitored metric on the validation questions.
-
-    One setting is changed at a time, in the order given, until no change improves the metric.
-    Without a search space the recipe is returned as it is.
+def search_settings(
+    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], float]
+) -> tuple[TriedSettings, ...]:
+    """Change one setting at a time, in the order given, until no change improves the metric.
 
     Args:
         search: the values to choose from, by the dotted name of a setting. The search begins with
             the first value of each.
+        measure: computes the metric of some settings.
 
-    Raises:
-        TrainingError: if a setting is unknown or a value invalid.
+    Returns:
+        What was tried, in order.
     """
-    if not search:
-        return Choice(config, ())
-    split = config.split.split(build_dataset(config, events, items), config.data.predict)
     measured: dict[tuple[JsonValue, ...], float] = {}
     names = [*search]
 
-    def measure(values: tuple[JsonValue, ...]) -> float:
+    def look_up(values: tuple[JsonValue, ...]) -> float:
         if values not in measured:
-            tried = replace_settings(config, dict(zip(names, values, strict=True)))
-            measured[values] = _validate(tried, split, events, items)
+            measured[values] = measure(dict(zip(names, values, strict=True)))
         return measured[values]
 
     chosen = tuple(search[name][0] for name in names)
@@ -72,12 +55,33 @@ def choose_settings(
         for number, name in enumerate(names):
             tried = [(*chosen[:number], value, *chosen[number + 1 :]) for value in search[name]]
             # On equal metrics the settings stay: the search ends.
-            chosen = max([chosen, *tried], key=measure)
-    trials = tuple(
+            chosen = max([chosen, *tried], key=look_up)
+    return tuple(
         TriedSettings(settings=dict(zip(names, values, strict=True)), value=value)
         for values, value in measured.items()
     )
-    return Choice(replace_settings(config, dict(zip(names, chosen, strict=True))), trials)
+
+
+def find_best(trials: Sequence[TriedSettings]) -> Settings:
+    """Find the settings with the largest metric; the first of equal ones."""
+    return max(trials, key=lambda trial: trial.value).settings
+
+
+def try_settings(
+    config: RunConfig,
+    search: Mapping[str, Sequence[JsonValue]],
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+) -> tuple[TriedSettings, ...]:
+    """Try settings of a recipe by its monitored metric on the validation questions.
+
+    Raises:
+        TrainingError: if a setting is unknown or a value invalid.
+    """
+    split = config.split.split(build_dataset(config, events, items), config.data.predict)
+    return search_settings(
+        search, lambda changes: _validate(replace_settings(config, changes), split, events, items)
+    )
 
 
 def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:

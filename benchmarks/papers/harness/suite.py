@@ -7,8 +7,17 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    PositiveFloat,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config
 from model.encoders import EncoderConfig
 from model.errors import TrainingError
@@ -70,6 +79,9 @@ class Row(Config):
     """A table, possibly empty, adds a wide part."""
     encoder: Settings = Field(default_factory=dict)
     fit: Settings = Field(default_factory=dict)
+    peer: Settings | None = None
+    """The settings of a peer, `benchmarks.papers.peers.config.PeerConfig`; of the recipe, only data
+    and split are used."""
     search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
     """Values to choose from on the validation questions, by the dotted name of a setting, such as
     encoder.neighbours. One setting is changed at a time, in this order; the first value of each is
@@ -86,6 +98,11 @@ class Row(Config):
             raise ValueError(
                 "a row with the recommended recipe keeps the data and split of its suite, but row "
                 f"{self.name} changes them; change [base.data] or [base.split]"
+            )
+        if (self.peer is None) != (self.role != "peer"):
+            raise ValueError(
+                f"a row is of role peer if it has settings of a peer, but row {self.name} is of "
+                f"role {self.role} and has {'none' if self.peer is None else 'some'}; correct one"
             )
         return self
 
@@ -125,6 +142,8 @@ class Suite(Config):
     """The metric of the plot."""
     headline: Literal["all", "after_a_gap"] = "all"
     """The questions of the main table and of leads; the others stand beside it."""
+    peer_budget_seconds: PositiveFloat = 900.0
+    """Processor time of a peer's fit: it ends with the first epoch after these."""
     figures: Literal["percent", "fraction"] = "fraction"
     curves: tuple[Curve, ...] = ()
     panels: tuple[Panel, ...] = ()
@@ -201,6 +220,17 @@ class Suite(Config):
         Raises:
             TrainingError: if the row changes the recommended recipe, which is not known.
         """
+        search: Settings = {"search": {name: [*values] for name, values in row.search.items()}}
+        if row.peer is not None:
+            shared: Settings = {
+                name: self.base[name] for name in ("data", "split") if name in self.base
+            }
+            settings: Settings = shared | {
+                "fit": {"seed": seed, "monitor": self._monitor},
+                "peer": _inherit_sizes(self.base.get("encoder"), row.peer),
+                "budget_seconds": self.peer_budget_seconds,
+            }
+            return settings | search if row.search else settings
         recipe = self._find_recipe(row)
         for setting in row.without:
             recipe = _remove(recipe, setting.split("."))
@@ -214,8 +244,13 @@ class Suite(Config):
         if row.wide is not None:
             changed["wide"] = row.wide
         if row.search:
-            changed["search"] = {name: [*values] for name, values in row.search.items()}
+            changed |= search
         return merge(recipe, changed)
+
+    @property
+    def _monitor(self) -> JsonValue:
+        fit = self.base.get("fit")
+        return fit.get("monitor", "ndcg@10") if isinstance(fit, dict) else "ndcg@10"
 
     def _find_recipe(self, row: Row) -> Settings:
         if row.recipe == "base":
@@ -236,8 +271,10 @@ class Suite(Config):
             TrainingError: if a setting is unknown or invalid; the message names the row.
         """
         settings = self.merge_settings(row, seed)
-        settings.pop("search", None)
-        settings["encoder"] = _drop_unknown_fields(settings.get("encoder"), row.encoder)
+        for name in ("search", "peer", "budget_seconds"):
+            settings.pop(name, None)
+        if "encoder" in settings:
+            settings["encoder"] = _drop_unknown_fields(settings["encoder"], row.encoder)
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
@@ -249,6 +286,33 @@ class Suite(Config):
                 f"a row names known settings with values that fit, but row {row.name} of suite "
                 f"{self.name} does not: {problems}; correct it"
             ) from error
+
+
+def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
+    """Build the settings of a peer's row; None for our own rows.
+
+    Raises:
+        TrainingError: if a setting is unknown or invalid; the message names the row.
+    """
+    if row.peer is None:
+        return None
+    settings = suite.merge_settings(row, row.seeds[0])["peer"]
+    try:
+        config: PeerConfig = TypeAdapter(PeerConfig).validate_python(settings)
+    except ValidationError as error:
+        raise TrainingError(
+            f"a peer's row names known settings with values that fit, but row {row.name} of suite "
+            f"{suite.name} does not: {_shorten(error.errors()[0]['msg'])}; correct it"
+        ) from error
+    return config
+
+
+def _inherit_sizes(encoder: JsonValue, peer: Settings) -> Settings:
+    """Give a peer the sizes of the suite's encoder, unless it has its own."""
+    sizes = {"dim": "dim", "heads": "heads", "layers": "blocks", "max_history": "max_history"}
+    if not isinstance(encoder, dict):
+        return peer
+    return {own: encoder[name] for name, own in sizes.items() if name in encoder} | peer
 
 
 def merge(base: Settings, changes: Settings) -> Settings:

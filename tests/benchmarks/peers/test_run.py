@@ -1,5 +1,4 @@
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from benchmarks.papers.peers.environments import (
 from benchmarks.papers.peers.run import PeerOutcome, run_peer, validate_peer
 from model.errors import TrainingError
 from tests.benchmarks.peers.chain_peer import BEST
+from tests.benchmarks.peers.environments import make_environments
 from tests.benchmarks.peers.small_splits import SPLITS, split_chains
 from training.config import DataConfig
 from training.evaluation.metrics import MISS
@@ -26,13 +26,7 @@ READ: TypeAdapter[PeerConfig] = TypeAdapter(PeerConfig)
 @pytest.fixture
 def chain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environments whose interpreters run the chain peer in place of the libraries' runners."""
-    for library in LIBRARIES:
-        interpreter = tmp_path / "environments" / library / "bin" / "python"
-        interpreter.parent.mkdir(parents=True)
-        interpreter.write_text(
-            f'#!/bin/sh\nexec "{sys.executable}" -m tests.benchmarks.peers.chain_peer "$3"\n'
-        )
-        interpreter.chmod(0o755)
+    make_environments(tmp_path / "environments")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "environments"))
 
 

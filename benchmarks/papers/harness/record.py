@@ -1,0 +1,119 @@
+"""The records of cells: the results of a row with a seed, and what reproduces them."""
+
+import json
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from benchmarks.papers.harness.search import TriedSettings
+from benchmarks.papers.harness.suite import Settings
+from model.config import Config
+from training.evaluation.report import Report
+
+
+class ProfilePoint(Config):
+    """One line of a bundle's `attention_profile.parquet`."""
+
+    view: str
+    by: str
+    name: str
+    interval_days: float
+    mean: float
+    sd: float
+    count: int
+
+
+class CurvePoint(Config):
+    """One epoch of a fit: how good the model is, and what it took so far."""
+
+    epoch: int
+    seconds: float
+    """Wall time since the beginning of the fit, validation included."""
+    cpu_seconds: float
+    """Processor time of the same."""
+    loss: float | None
+    """None for a peer."""
+    validation: dict[str, float]
+    """Empty where it was not evaluated."""
+
+
+class PeerRun(Config):
+    """How a peer was run."""
+
+    fit_seconds: float
+    """Of its fit, without validation."""
+    refit_seconds: float
+    validation_seconds: float
+    test_seconds: float
+    peak_mib: float
+    """Largest resident set of its process."""
+    known_items: int
+    """Items of the catalog that it knows; it ranks the others last."""
+    versions: dict[str, str]
+    """Of Python and of the packages."""
+
+
+class Record(Config):
+    """The results of a cell, and everything needed to reproduce them."""
+
+    suite: str
+    row: str
+    seed: int
+    settings: Settings
+    """As in the suite."""
+    settings_sha256: str
+    config: Settings
+    """With all defaults."""
+    data: dict[str, str]
+    """The sha256 of every file of the data."""
+    device: str
+    processor: str
+    threads: int
+    python: str
+    torch: str
+    command: str
+    started_at: str
+    seconds: float
+    """Wall time of the whole run, evaluation included."""
+    cpu_seconds: float
+    """Processor time of the same; the wall time on one thread of an idle machine."""
+    epochs: int
+    seconds_per_epoch: float
+    """Without validation."""
+    best_epoch: int
+    parameters: int
+    report: Report
+    questions_sha256: str | None = None
+    """Of the `RankedQuestions` that the ranks are of."""
+    ranks: dict[str, str] = Field(default_factory=dict)
+    """The rank of every target of the test questions, by ranker of the model; see
+    `benchmarks.papers.harness.question_ranks`."""
+    curve: tuple[CurvePoint, ...] = ()
+    """The epochs of the fit, without those of a refit."""
+    trials: tuple[TriedSettings, ...] = ()
+    """The settings tried before, if the row has a search space; the best ones are in `config`."""
+    peer: PeerRun | None = None
+    """Of a peer, how it was run."""
+    questions: dict[str, str] | None = None
+    """The suite's main metric of every test question, by ranker, if the cell keeps it; see
+    `benchmarks.papers.harness.question_values`."""
+    attention_profile: list[ProfilePoint] | None = None
+    """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
+
+    @classmethod
+    def read(cls, file: Path) -> "Record":
+        """Read a record."""
+        return cls.model_validate_json(file.read_text("utf-8"))
+
+    def write(self, file: Path) -> None:
+        """Write atomically."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, self.model_dump(mode="json"))
+
+
+def write_atomically(file: Path, content: object) -> None:
+    """Write JSON into a file of an existing folder; readers see the old content or all of this."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    unfinished.replace(file)

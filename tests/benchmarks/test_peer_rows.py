@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers.harness.cell import ProgressEvent, run_cell
+from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.results import read_measured
+from benchmarks.papers.harness.suite import Suite, build_peer
+from benchmarks.papers.harness.table import render_suite
+from benchmarks.papers.peers.config import RecToolsHSTUConfig
+from benchmarks.papers.peers.environments import FOLDER_VARIABLE
+from model.errors import TrainingError
+from tests.benchmarks.peers.environments import make_environments
+from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, suite_in
+
+PEERS = """
+[[rows]]
+name = "hstu"
+label = "HSTU"
+class = "query time given"
+role = "peer"
+seeds = 2
+peer = { kind = "rectools_hstu", patience = 2 }
+
+[rows.search]
+"peer.dropout" = [0.2, 0.5]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = folder_with_suite(tmp_path_factory.mktemp("papers"), SUITE + PEERS)
+    make_environments(folder / "environments")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def suite(folder: Path) -> Suite:
+    return Suite.read(folder / "suites" / "tiny.toml")
+
+
+@pytest.fixture(scope="module")
+def ran(folder: Path, suite: Suite) -> tuple[list[Record], list[ProgressEvent]]:
+    events: list[ProgressEvent] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER_VARIABLE, str(folder / "environments"))
+        selection = Selection(folder / "data", folder / "results", ("hstu",))
+        return [run_cell(cell, events.append) for cell in plan(suite, selection).cells], events
+
+
+def test_a_peer_has_the_sizes_of_its_suite(suite: Suite) -> None:
+    peer = build_peer(suite, suite.row("hstu"))
+    assert peer == RecToolsHSTUConfig(dim=8, blocks=1, max_history=6, patience=2)
+    assert build_peer(suite, suite.row("mercer")) is None
+
+
+def test_a_peers_settings_are_data_split_and_its_own(suite: Suite) -> None:
+    settings = suite.merge_settings(suite.row("hstu"), 1)
+    assert {*settings} == {"split", "peer", "fit", "budget_seconds", "search"}
+    assert settings["fit"] == {"seed": 1, "monitor": "ndcg@10"}
+
+
+def test_a_peer_is_recorded_as_every_row(
+    suite: Suite, folder: Path, ran: tuple[list[Record], list[ProgressEvent]]
+) -> None:
+    first, second = ran[0]
+    assert first.peer is not None
+    assert "numpy" in first.peer.versions
+    assert [trial.settings for trial in first.trials] == [
+        {"peer.dropout": 0.2},
+        {"peer.dropout": 0.5},
+    ]
+    assert second.trials == first.trials
+    assert first.config["dropout"] in (0.2, 0.5)
+    assert {*first.ranks} == {"model", "model_withheld"}
+    assert "counting" in first.report.rows
+    assert first.questions_sha256 == second.questions_sha256
+    assert [point.epoch for point in first.curve] == [*range(1, first.epochs + 1)]
+    assert len(ran[1]) == first.epochs + second.epochs
+    page = render_suite(suite, read_measured(folder, suite))
+    assert "| HSTU | peer | query time given | " in page
+
+
+def test_a_row_with_settings_of_a_peer_is_a_peer(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="row hstu is of role method and has some"):
+        suite_in(tmp_path, SUITE + PEERS.replace('role = "peer"', ""))
+
+
+def test_an_unknown_setting_of_a_peer_is_named(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE + PEERS.replace("patience = 2", "luck = 2"))
+    with pytest.raises(TrainingError, match="row hstu of suite tiny"):
+        build_peer(suite, suite.row("hstu"))
