@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from model.interfaces import CountingEncoder
+from model.interfaces import CountingEncoder, TimeKernel
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.data.dataset import Dataset
@@ -53,6 +53,9 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
+    for module in recommender.modules():
+        if isinstance(module, TimeKernel):
+            module.origin.fill_(int(dataset.times.min()))
     starts_from_pairs = config.fit.item_vectors == "co_occurrence"
     is_known = None if learned is None else copy_weights(*learned, recommender, dataset.catalog)
     if recommender.wide is not None or starts_from_pairs:
