@@ -12,10 +12,11 @@ from model.recommender import Recommender
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.wide import WideConfig
 from tests import tiny
-from training.config import RunConfig
+from training.config import BCEConfig, FitConfig, GBCEConfig, LossConfig, RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
 from training.fitting.building import build_recommender, count_events
+from training.fitting.objective import Objective
 from training.fitting.weights import LearnedWeights
 
 KERNEL = RunConfig(
@@ -95,3 +96,33 @@ def test_counting_fits_no_wide_part() -> None:
     )
     with pytest.raises(TrainingError, match="leave the wide part out"):
         count_events(config.build(), data, np.ones(len(data), dtype=np.bool_))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        BCEConfig(),
+        BCEConfig(negatives=7),
+        GBCEConfig(negatives=7),
+        GBCEConfig(negatives=7, calibration=0.0),
+        GBCEConfig(negatives=500, calibration=1.0),
+    ],
+)
+def test_a_loss_with_negatives_starts_in_balance(loss: LossConfig) -> None:
+    """To raise or to lower the scores of all items alike then gains nothing."""
+    data = Dataset.of(tiny.gap_world(users=12, length=6))
+    config = RunConfig(encoder=tiny.ENCODER, fit=FitConfig(loss=loss))
+    everything = np.ones(len(data), dtype=np.bool_)
+    recommender = build_recommender(config, data, everything)[1].eval()
+    assert recommender.item_bias is not None
+    with torch.no_grad():
+        recommender.items.weight.zero_()
+    windows = TrainingWindows(data, data.offsets[1:], predict="next_event", max_history=6)
+    (chosen,) = windows.plan(np.random.default_rng(0), tokens=10_000)
+    objective = Objective(recommender, config.fit)
+    batch = windows.build_batch(chosen)
+    objective.compute_loss(batch, np.random.default_rng(0)).backward()  # type: ignore[no-untyped-call]
+    gradient = recommender.item_bias.grad
+    assert gradient is not None
+    assert gradient.abs().max() > 1e-4
+    assert gradient.sum().item() == pytest.approx(0, abs=1e-6)
