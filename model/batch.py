@@ -55,6 +55,10 @@ class SequenceBatch(NamedTuple):
             query_given=self.query_given & ~positions,
         )
 
+    def at_event_times(self) -> "SequenceBatch":
+        """Return the batch with every position asked at the time of its own event."""
+        return self._replace(query_times=self.times, query_given=torch.ones_like(self.query_given))
+
     def repeat_at(self, query_times: Float64[Tensor, " query_times"]) -> "SequenceBatch":
         """Repeat the only history of the batch, once per query time of its last event."""
         repeated = SequenceBatch(

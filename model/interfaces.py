@@ -9,6 +9,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
+from model.clock import MICROSECONDS_PER_DAY
 from model.layers.fourier_basis import BasisProjection, basis
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
@@ -83,10 +84,31 @@ class Spectrum(NamedTuple):
 class TimeKernel(nn.Module, ABC):
     """A kernel K(t, t') of two instants without a finite feature map: a bias on attention logits.
 
-    Instants are days since the first event of the history.
+    Instants are days since `origin`, so that an instant is the same in every history, however much
+    of it is in use.
+
+    Attributes:
+        origin: the first event of the training data, epoch microseconds. It belongs to the weights,
+            and is saved with them.
     """
 
     is_stationary: ClassVar[bool] = False
+    origin: Int64[Tensor, ""]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("origin", torch.zeros((), dtype=torch.int64))
+
+    def count_days(
+        self, days: Float64[Tensor, "batch len"], origins: Int64[Tensor, " #batch"]
+    ) -> Float64[Tensor, "batch len"]:
+        """Convert days since the first event of each history to days since `origin`.
+
+        Args:
+            origins: times of these first events, epoch microseconds.
+        """
+        start = (origins - self.origin).double() / MICROSECONDS_PER_DAY
+        return days + start.unsqueeze(-1)
 
     @abstractmethod
     def forward(

@@ -40,6 +40,7 @@ METHODS: dict[str, dict[str, Any]] = {
     # Time encodings, in our self-attention encoder
     "positional": _attending({"kind": "positional", "frequencies": 4}),
     "bochner_normal": _attending({"kind": "bochner_normal", "frequencies": 4}),
+    "bochner_log_normal": _attending({"kind": "bochner_normal", "form": "log", "frequencies": 4}),
     "bochner_invcdf_mlp": _attending(
         {"kind": "bochner_inverse_cdf", "map": "mlp", "frequencies": 4}
     ),

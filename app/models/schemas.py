@@ -206,7 +206,7 @@ class KernelCurve:
     """The kind of time encoding."""
     is_stationary: bool
     """Whether the kernel depends on intervals alone; the curve of a kernel that does not is
-    evaluated from the first event of a history."""
+    evaluated from the first event of the training data."""
     interval_days: tuple[float, ...]
     """Intervals from a second to the span of the training data, evenly spaced in logarithm."""
     psi: tuple[float, ...]

@@ -57,6 +57,7 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> Steps[NextTime
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)
     density: tuple[NextTimeDensity, ...] = ()
+    zero_interval_probability = 0.0
     interval = predictor.encode(query, history).next_time if history.events else None
     yield
     if interval is not None:
@@ -64,7 +65,9 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> Steps[NextTime
         elapsed_days = torch.tensor(
             (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
         )
-        density = yield from _compute_density(interval, elapsed_days)
+        density = yield from _compute_density(interval.later, elapsed_days)
+        if elapsed_days == 0:
+            zero_interval_probability = float(interval.zero_probability)
         quantiles = {
             share: _add_days(last_at, float(interval.quantile_after(share, elapsed_days)))
             for share in SHARES
@@ -80,6 +83,7 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> Steps[NextTime
             NextTimeQuantile(share, format_optional_instant(instant))
             for share, instant in quantiles.items()
         ),
+        zero_interval_probability=zero_interval_probability,
         density=density,
     )
 

@@ -105,8 +105,11 @@ class NextTimeAnswer:
     """The instant by which the next event happens with probability 0.5."""
     quantiles: tuple[NextTimeQuantile, ...]
     """The instants by which it happens with probability 0.1, 0.5 and 0.9."""
+    zero_interval_probability: float
+    """The probability that it happens at the instant of the last event; 0 if `at` is later."""
     density: tuple[NextTimeDensity, ...]
-    """Points for a plot, from `at` on; between neighbours lies a probability of 0.02."""
+    """Points for a plot, from `at` on, given that it does not happen at the instant of the last
+    event; between neighbours lies a probability of 0.02."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,9 @@ class NextTimeAnswer(Response):
     """The last event that the model used; None without one."""
     median: UtcDatetime | None = None
     """The quantile 0.5."""
+    zero_interval_probability: float | None = None
+    """The probability that it comes at the instant of the last event; None from an older
+    service."""
 
 
 class ErasedUser(Response):

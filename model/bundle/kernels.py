@@ -39,7 +39,7 @@ class KernelCurve:
         place: the name of the time encoding's module in the recommender.
         kind: the kind of time encoding.
         is_stationary: whether K(t, t') depends on t - t' alone; if not, the intervals of the curve
-            begin at the first event of a history.
+            begin at the first event of the training data.
         interval_days: from a second to the span of the training data, evenly spaced in logarithm.
         psi: the curve at these intervals.
         spectrum: the kernel by period, strongest first; None where it has none.

@@ -14,7 +14,7 @@ from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.dropout import Dropout
-from model.layers.interval_distribution import Gompertz, soft_clamp_max
+from model.layers.interval_distribution import Gompertz, ZeroInflated, soft_clamp_max
 
 MAX_RATE_PER_DAY = MICROSECONDS_PER_DAY / MICROSECONDS_PER_SECOND
 """Upper bound of the hazard right after an event: one event per second."""
@@ -44,16 +44,18 @@ class RMTPPConfig(Config):
 class RMTPP(SequenceEncoder):
     """A ReLU recurrence over events and the intervals between them.
 
-    Its hidden state gives the user vector and the hazard of the next event: `exp(v . h + b + w d)`
-    after `d` days without one, with one `w` for all. The query time is not used: the item is
+    Its hidden state gives the user vector, the probability that the next event is at the same
+    instant, and else the hazard of the next event: `exp(v . h + b + w d)` after `d` days without
+    one, with one `w` for all. The query time is not used: the item is
     predicted for the next event at any time, and that time is predicted separately.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Du et al. 2016, "Recurrent Marked Temporal Point Processes", eq. 9-12.
     DIFFERS(paper): the input is log(1 + days) since the previous event, and action embeddings are
-        added to the items; markers are scored by the item table, not by an output matrix; the
-        initial hazard is bounded by one event per second, which equal times would make infinite.
+        added to the items; markers are scored by the item table, not by an output matrix; intervals
+        of 0 have a probability of their own, which a density cannot give them; the initial hazard
+        is bounded by one event per second.
     DIFFERS(code): the density is of the interval after the event; tf_rmtpp uses the one before it.
         No lower bound on |w|: a series replaces the formula near 0.
     """
@@ -70,6 +72,7 @@ class RMTPP(SequenceEncoder):
         self.recurrence = nn.RNN(dim + 1, hidden, nonlinearity="relu", batch_first=True)
         self.out_proj = nn.Linear(hidden, dim)
         self.log_rate = nn.Linear(hidden, 1)
+        self.zero_interval = nn.Linear(hidden, 1)
         self.growth = nn.Parameter(torch.tensor(0.0))
         self.dropout = Dropout(dropout)
         if self.actions is not None:
@@ -97,7 +100,10 @@ class RMTPP(SequenceEncoder):
         dropped: Tensor = self.dropout(hidden)
         return dropped
 
-    def _predict_next_time(self, hidden: Tensor) -> Gompertz:
+    def _predict_next_time(self, hidden: Tensor) -> ZeroInflated:
         max_log_rate = math.log(self.time_scale * MAX_RATE_PER_DAY)
         log_rate = soft_clamp_max(self.log_rate(hidden).squeeze(-1).double(), max_log_rate)
-        return Gompertz(log_rate, self.growth.double(), self.time_scale)
+        return ZeroInflated(
+            self.zero_interval(hidden).squeeze(-1).double(),
+            Gompertz(log_rate, self.growth.double(), self.time_scale),
+        )

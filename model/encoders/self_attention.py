@@ -403,7 +403,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         return BlockInputs(
             time,
             self._project_event_interval(time, batch.query_given),
-            self._compute_kernel(batch.query_times, batch.times),
+            self._compute_kernel(batch, batch.query_times),
             None
             if self.item_groups is None
             else ModulationInputs.from_batch(batch, self.item_groups),
@@ -425,7 +425,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             instants = (counts + 1).to(instants.dtype)
         queries = self._compute_basis(instants)
         of_last = time._replace(events=time.events[0, last], queries=queries[:, :1])
-        kernel = self._compute_kernel(query_times.unsqueeze(-1), batch.times)
+        kernel = self._compute_kernel(batch, query_times.unsqueeze(-1))
         if kernel is not None:
             kernel = torch.cat((kernel, kernel.gather(2, own.unsqueeze(1))), dim=2)
         return BlockInputs(
@@ -454,11 +454,14 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         event_interval = project(rotate(time.events, time.queries))
         return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
 
-    def _compute_kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:
+    def _compute_kernel(self, batch: SequenceBatch, query_times: Tensor) -> Tensor | None:
         """Compute K(T_q, t_i), if a kernel encodes time: batch, queries, len."""
-        if not isinstance(self.time_encoding, TimeKernel):
+        kernel = self.time_encoding
+        if not isinstance(kernel, TimeKernel):
             return None
-        return self.time_encoding(query_times.unsqueeze(2), times.unsqueeze(1))
+        queries = kernel.count_days(query_times, batch.origins)
+        events = kernel.count_days(batch.times, batch.origins)
+        return kernel(queries.unsqueeze(2), events.unsqueeze(1))
 
     def _compute_repeat_scores(
         self, users: Tensor, content: Tensor, inputs: BlockInputs

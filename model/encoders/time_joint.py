@@ -12,11 +12,11 @@ from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.dropout import Dropout
-from model.layers.interval_distribution import LogNormal
+from model.layers.interval_distribution import LogNormal, ZeroInflated
 from model.layers.interval_features import compute_interval_to_query
 
 MIN_SPREAD = 0.01
-"""Lower bound of the standard deviation of log(1 + d); equal times would drive it to 0."""
+"""Lower bound of the standard deviation of log(1 + d)."""
 
 
 class TimeJointConfig(Config):
@@ -120,7 +120,7 @@ class TimeJoint(SequenceEncoder):
         embeddings are added to the items, and items are scored by the item table.
     DIFFERS(paper): the next duration is predicted from the event too, beside the state before it;
         the squared error is replaced by the density of a normal distribution of log(1 + d) with a
-        learned spread, truncated to d >= 0.
+        learned spread, truncated to d >= 0, beside a probability of durations of 0.
     """
 
     predicts_next_time = True
@@ -143,6 +143,7 @@ class TimeJoint(SequenceEncoder):
         self.recurrence = nn.LSTM(dim, hidden, batch_first=True)
         self.out_proj = nn.Linear(hidden, dim)
         self.next_duration = nn.Linear(hidden + dim, 1)
+        self.zero_duration = nn.Linear(hidden + dim, 1)
         self.spread = nn.Parameter(torch.tensor(0.0))
         self.dropout = Dropout(dropout)
         if self.actions is not None:
@@ -209,10 +210,13 @@ class TimeJoint(SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _predict_next_time(self, previous: Tensor, contents: Tensor) -> LogNormal:
-        mean = self.next_duration(torch.cat((previous, contents), dim=-1)).squeeze(-1).double()
+    def _predict_next_time(self, previous: Tensor, contents: Tensor) -> ZeroInflated:
+        inputs = torch.cat((previous, contents), dim=-1)
         spread = MIN_SPREAD + functional.softplus(self.spread.double())
-        return LogNormal(mean, spread, self.time_scale)
+        return ZeroInflated(
+            self.zero_duration(inputs).squeeze(-1).double(),
+            LogNormal(self.next_duration(inputs).squeeze(-1).double(), spread, self.time_scale),
+        )
 
 
 def _shift_right(hidden: Tensor) -> Tensor:

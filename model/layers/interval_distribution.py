@@ -21,9 +21,22 @@ class IntervalDistribution(ABC):
     the remaining distribution is the difference of two large logarithms.
     """
 
+    @property
+    def zero_probability(self) -> Float64[Tensor, "..."]:
+        """The probability of an interval of exactly 0; 0 for a density alone."""
+        return torch.zeros((), dtype=torch.float64)
+
+    @property
+    def later(self) -> "IntervalDistribution":
+        """The distribution given that the interval is not 0, which has a density."""
+        return self
+
     @abstractmethod
     def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
-        """Compute the log-density, per day."""
+        """Compute the log-density, per day; of an interval of 0, its log-probability if it has one.
+
+        The likelihood of the intervals of a history is the product of these.
+        """
 
     @abstractmethod
     def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
@@ -34,6 +47,8 @@ class IntervalDistribution(ABC):
         self, probability: float, elapsed: Float64[Tensor, "..."]
     ) -> Float64[Tensor, "..."]:
         """Compute a quantile, conditional on no event within the first `elapsed` days.
+
+        After 0 days nothing is known: that is the unconditional quantile.
 
         Args:
             probability: below 1.
@@ -81,13 +96,19 @@ class Gompertz(IntervalDistribution):
     def quantile_after(
         self, probability: float, elapsed: Float64[Tensor, "..."]
     ) -> Float64[Tensor, "..."]:
-        """Compute a conditional quantile in closed form.
+        """Compute a conditional quantile in closed form."""
+        return self.quantile_beyond(_log_of_rest(probability), elapsed)
+
+    def quantile_beyond(
+        self, log_left: Float64[Tensor, "..."], elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute the quantile that is exceeded with the probability `exp(log_left)`.
 
         After `elapsed` days the hazard is again a Gompertz hazard, with another starting rate.
         """
         scaled = elapsed / self.time_scale
         log_rate = self.log_rate + self.growth * scaled
-        exponential = -math.log1p(-probability) * (-log_rate).clamp(max=10 * MAX_EXPONENT).exp()
+        exponential = -log_left * (-log_rate).clamp(max=10 * MAX_EXPONENT).exp()
         bend = (self.growth * exponential).clamp(min=-1.0)
         further = exponential * torch.where(bend == 0, 1.0, bend.log1p() / bend)
         return (scaled + further) * self.time_scale
@@ -125,7 +146,13 @@ class LogNormal(IntervalDistribution):
         self, probability: float, elapsed: Float64[Tensor, "..."]
     ) -> Float64[Tensor, "..."]:
         """Compute a conditional quantile, accurate far into the tail."""
-        log_survival = self._untruncated_log_survival(elapsed) + math.log1p(-probability)
+        return self.quantile_beyond(_log_of_rest(probability), elapsed)
+
+    def quantile_beyond(
+        self, log_left: Float64[Tensor, "..."], elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute the quantile that is exceeded with the probability `exp(log_left)`."""
+        log_survival = self._untruncated_log_survival(elapsed) + log_left
         quantile = self.mean - self.spread * _inverse_log_ndtr(log_survival)
         return self.time_scale * torch.maximum(quantile, self._log(elapsed)).expm1()
 
@@ -138,6 +165,64 @@ class LogNormal(IntervalDistribution):
 
     def _log(self, intervals: Tensor) -> Tensor:
         return (intervals / self.time_scale).log1p()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ZeroInflated(IntervalDistribution):
+    """A probability that the interval is exactly 0, beside a density of the intervals above.
+
+    A density alone would grow beyond bounds where intervals are 0: in a log of ratings half are.
+
+    Attributes:
+        zero_logit: log-odds of an interval of 0.
+        positive: the distribution of the other intervals.
+    """
+
+    zero_logit: Float64[Tensor, "..."]
+    positive: Gompertz | LogNormal
+
+    @property
+    def zero_probability(self) -> Float64[Tensor, "..."]:
+        """The probability of an interval of exactly 0."""
+        return self.zero_logit.sigmoid()
+
+    @property
+    def later(self) -> IntervalDistribution:
+        """The distribution of the intervals that are not 0."""
+        return self.positive
+
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-density, per day; of an interval of 0, its log-probability."""
+        is_zero = intervals == 0
+        # Replaced, not selected: where a result is not used, its gradient must be finite, too.
+        above = self.positive.log_density(torch.where(is_zero, 1.0, intervals))
+        return torch.where(
+            is_zero,
+            functional.logsigmoid(self.zero_logit),
+            functional.logsigmoid(-self.zero_logit) + above,
+        )
+
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-probability that no event occurs within the interval, both ends in."""
+        return functional.logsigmoid(-self.zero_logit) + self.positive.log_survival(intervals)
+
+    def quantile_after(
+        self, probability: float, elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute a conditional quantile, after 0 days the unconditional one, which may be 0."""
+        # The shares of the positive intervals differ by position, and so do the quantiles.
+        log_left = math.log1p(-probability) - functional.logsigmoid(-self.zero_logit)
+        unconditional = self.positive.quantile_beyond(log_left.clamp(max=0), elapsed)
+        return torch.where(
+            elapsed > 0,
+            self.positive.quantile_after(probability, elapsed),
+            torch.where(log_left < 0, unconditional, 0.0),
+        )
+
+
+def _log_of_rest(probability: float) -> Tensor:
+    return torch.tensor(math.log1p(-probability), dtype=torch.float64)
 
 
 def _log_mean_exp(z: Tensor) -> Tensor:

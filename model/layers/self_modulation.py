@@ -192,11 +192,12 @@ class SelfModulation(nn.Module):
 class LayerIntensities:
     """The intensities of one layer as functions of the interval since each position's own event.
 
+    Between two events only the interval varies. The context depends on the query times that
+    attention in and below the layer has used: for an intensity that depends on the past alone,
+    these are the times of the events themselves (`SequenceBatch.at_event_times`).
+
     Attributes:
         context: `W_k H_q + c_k`, which stays fixed while the interval varies.
-
-    Between two events only the interval varies; the context remains that of the query time, which
-    attention in and below the layer has used. The paper does not define it; this is our choice.
     """
 
     def __init__(

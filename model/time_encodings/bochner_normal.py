@@ -18,8 +18,9 @@ class BochnerNormalConfig(Config):
     """Cosines and sines of frequencies drawn from normal distributions."""
 
     kind: Literal["bochner_normal"] = "bochner_normal"
-    form: Literal["log", "linear"] = "log"
-    """Whether the logarithm of a frequency is normally distributed, or the frequency itself."""
+    form: Literal["linear", "log"] = "linear"
+    """linear: frequencies are normally distributed, as in the paper; log: their logarithms are, so
+    that frequencies are log-normal."""
     frequencies: PositiveInt = 64
     """Frequencies, each with a cosine and a sine."""
     shortest_period: PositiveFloat = 1 / 24
@@ -41,7 +42,6 @@ class BochnerNormalConfig(Config):
         """
         turn = 2 * math.pi * DAYS_PER_SECOND
         return cls(
-            form="linear",
             frequencies=dim // 2,
             shortest_period=turn,
             longest_period=turn * 10 ** (8 / (2 * math.pi)),
@@ -71,7 +71,7 @@ class BochnerLogNormal(TimeEncoding):
     Shape: intervals (*) -> features (*, 2 * frequencies)
 
     Example:
-        >>> encoding = BochnerNormalConfig(frequencies=8).build()
+        >>> encoding = BochnerNormalConfig(form="log", frequencies=8).build()
         >>> encoding(torch.zeros(3, dtype=torch.float64)).shape
         torch.Size([3, 16])
 
@@ -120,7 +120,7 @@ class BochnerNormal(TimeEncoding):
     Shape: intervals (*) -> features (*, 2 * frequencies)
 
     Example:
-        >>> encoding = BochnerNormalConfig(form="linear", frequencies=8).build()
+        >>> encoding = BochnerNormalConfig(frequencies=8).build()
         >>> encoding(torch.zeros(3, dtype=torch.float64)).shape
         torch.Size([3, 16])
 

@@ -75,8 +75,8 @@ class Nonstationary(TimeKernel):
         et al. 2017, parametrised as in Remes et al. 2018.
     DIFFERS(code): networks end in softplus instead of ReLU, whose dead units would remove a
         component, and have one hidden layer of tanh, which is bounded beyond the training times.
-    DIFFERS(code): instants count from the first event of the history in use, where the code takes
-        absolute times; they enter the networks in units of the longest period.
+    DIFFERS(code): instants count from the first event of the training data, where the code takes
+        raw absolute times; they enter the networks in units of the longest period.
     DIFFERS(code): frequencies and lengths are multiples of periods that start log-uniform, and
         K(t, t) starts at about one.
     """

@@ -5,13 +5,14 @@ import torch
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from model.interfaces import CountingEncoder
+from model.interfaces import CountingEncoder, TimeKernel
 from model.recommender import Recommender, RecommenderConfig
-from training.config import RunConfig
+from training.config import RunConfig, SoftmaxConfig
 from training.data.dataset import Dataset
 from training.data.event_counts import count_pairs, count_training_events
 from training.data.item_groups import assign_groups
 from training.fitting.item_vectors import fold_in_item_vectors, initialise_item_vectors
+from training.fitting.losses.pairwise import compute_calibrated_score
 from training.fitting.weights import LearnedWeights, copy_weights
 
 
@@ -53,6 +54,14 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
+    if recommender.item_bias is not None and not isinstance(config.fit.loss, SoftmaxConfig):
+        with torch.no_grad():
+            recommender.item_bias[1:] = compute_calibrated_score(
+                config.fit.loss, len(dataset.catalog)
+            )
+    for module in recommender.modules():
+        if isinstance(module, TimeKernel):
+            module.origin.fill_(int(dataset.times.min()))
     starts_from_pairs = config.fit.item_vectors == "co_occurrence"
     is_known = None if learned is None else copy_weights(*learned, recommender, dataset.catalog)
     if recommender.wide is not None or starts_from_pairs:

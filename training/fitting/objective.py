@@ -13,7 +13,7 @@ from model.accelerators import copy_to, keep_precision
 from model.encoders.shan import SHAN
 from model.encoders.time_lstm import TimeLSTM
 from model.errors import TrainingError
-from model.interfaces import CandidateScorer, Intensities, PositionOutputs
+from model.interfaces import CandidateScorer, CausalEncoder, Intensities
 from model.layers.interval_distribution import IntervalDistribution
 from model.recommender import Recommender, ScoredPositions
 from training.config import ContinuousTimeConfig, FitConfig, GBCEConfig, LossConfig, SoftmaxConfig
@@ -49,13 +49,14 @@ class ItemTerm(NamedTuple):
 
     Attributes:
         weights: of the targets; the loss is their weighted mean.
-        intensities: of every self-modulating layer, for the targets.
+        intensities: of the self-modulating layer of an encoder that scores candidates, for the
+            targets; None for other encoders.
         next_time: the distribution of the next event's time; None where it is not modelled.
     """
 
     loss: Tensor
     weights: Tensor
-    intensities: list[IntensityFunction]
+    intensities: IntensityFunction | None
     next_time: IntervalDistribution | None
 
 
@@ -109,8 +110,13 @@ class Objective:
         item = self._item_objective(batch, rng)
         terms = [(item.loss, item.weights)]
         if config.continuous_time.weight:
+            layers = (
+                _compute_intensities_of_the_past(self._recommender, batch)
+                if item.intensities is None
+                else [item.intensities]
+            )
             regulariser, weights = _compute_continuous_time_term(
-                self._recommender, batch, intervals, item.intensities, config.continuous_time
+                self._recommender, batch, intervals, layers, config.continuous_time
             )
             terms.append((config.continuous_time.weight * regulariser, weights))
         if item.next_time is not None and config.next_time_weight:
@@ -206,10 +212,7 @@ class _SoftmaxObjective:
             )
         else:
             loss = full_softmax(*scored, repeats=repeats, popularity=popularity)
-        outputs = at.outputs
-        return ItemTerm(
-            loss, weights, _select_intensities_at_positions(outputs, batch), outputs.next_time
-        )
+        return ItemTerm(loss, weights, None, at.outputs.next_time)
 
 
 @final
@@ -247,9 +250,7 @@ class _PairwiseObjective:
                 added = own.add_to_candidates(negatives[some], rows[some], rows=len(vectors))
                 negatives = negatives.index_copy(0, some, added)
         loss = self.contrast(positives, mask_targets(negatives, rows, targets), batch.weights)
-        return ItemTerm(
-            loss, batch.weights, _select_intensities_at_positions(states, batch), states.next_time
-        )
+        return ItemTerm(loss, batch.weights, None, states.next_time)
 
 
 @final
@@ -272,9 +273,9 @@ class _CandidateObjective:
         negatives = mask_targets(scores[:, 1:], rows, batch.targets)
         loss = self.contrast(scores[:, 0], negatives, batch.weights)
         if intensities is None:
-            return ItemTerm(loss, batch.weights, [], None)
+            return ItemTerm(loss, batch.weights, None, None)
         of_targets = _select_intensities_of_targets(intensities, positions, candidates.shape[1])
-        return ItemTerm(loss, batch.weights, [of_targets], None)
+        return ItemTerm(loss, batch.weights, of_targets, None)
 
 
 def _convert_to_float(at: ScoredPositions) -> ScoredPositions:
@@ -291,10 +292,21 @@ def _to_repeat_scores(at: ScoredPositions) -> RepeatScores | None:
     return None if at.added is None else RepeatScores(at.added.log_scores, at.added.rows)
 
 
-def _select_intensities_at_positions(
-    states: PositionOutputs, batch: TrainingBatch
+def _compute_intensities_of_the_past(
+    recommender: Recommender, batch: TrainingBatch
 ) -> list[IntensityFunction]:
-    """Select the intensities of a causal encoder's layers at the position of each target."""
+    """Compute the intensities of a causal encoder's layers at the position of each target.
+
+    In a pass of their own, in which every position is asked at the time of its event: an intensity
+    before a target must not depend on when the target comes, which attention at the query time
+    reads in every layer. None for an encoder without a causal pass or without intensities.
+    """
+    if (
+        not isinstance(recommender.encoder, CausalEncoder)
+        or recommender.encoder.item_groups is None
+    ):
+        return []
+    states = recommender.encode_positions(batch.sequences.at_event_times())
     positions = batch.positions[batch.position_of]
 
     def select_targets(layer: Intensities) -> IntensityFunction:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.catalog import Catalog
+from model.interfaces import TimeKernel
 from model.recommender import Recommender
 
 _ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
@@ -27,9 +28,12 @@ def copy_weights(
     """Replace weights by those of a recommender of the same architecture; return the known rows.
 
     Items that it does not hold keep their own weights, and buffers such as the groups of items stay
-    as they are.
+    as they are; but the origin of a time kernel is that of its weights.
     """
     weights = learned.state_dict()
+    for name, module in recommender.named_modules():
+        if isinstance(module, TimeKernel):
+            module.origin.copy_(weights[f"{name}.origin"])
     rows = torch.tensor([0, *(learned_catalog.find(known) or 0 for known in catalog.item_ids)])
     is_known = rows > 0
     for name, weight in recommender.named_parameters():

@@ -135,6 +135,14 @@ def test_the_density_covers_the_remaining_probability(client: Client) -> None:
         assert area == pytest.approx(0.98, abs=0.01)
 
 
+def test_a_zero_interval_is_possible_at_the_last_event_only(client: Client) -> None:
+    expected = interval_by_the_model(client).zero_probability.item()
+    assert 0 < expected < 1
+    found = estimate(client, LAST_EVENT_AT)["zero_interval_probability"]
+    assert found == pytest.approx(expected)
+    assert estimate(client, A_WEEK_LATER)["zero_interval_probability"] == 0
+
+
 def test_later_events_are_not_used(client: Client) -> None:
     answer = estimate(client, "2026-01-02T18:00:00Z")
     assert answer["history_used"] == 2

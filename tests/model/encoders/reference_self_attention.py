@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from model.batch import SequenceBatch
+from model.clock import MICROSECONDS_PER_DAY
 from model.encoders.self_attention import SelfAttention
 from model.interfaces import TimeKernel
 from model.layers.time_aware_block import TimeAwareBlock
@@ -104,8 +105,9 @@ def _query_time(
     elapsed = [float(query_time - times[i]) for i in range(q + 1)]
     if isinstance(encoding, TimeKernel):
         ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
+        start = (batch.origins[sample] - encoding.origin) / MICROSECONDS_PER_DAY
         kernel = torch.stack(
-            [encoding(query_time, times[i]).detach().double() for i in range(q + 1)]
+            [encoding(start + query_time, start + times[i]).detach().double() for i in range(q + 1)]
         )
     else:
         uses_positions = encoding.domain == "position"

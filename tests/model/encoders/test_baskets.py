@@ -111,6 +111,7 @@ class TestPointer(BasketsContract):
 
 class TestKernel(BasketsContract):
     config = build_config(time_encoding=NonstationaryConfig(components=3))
+    uses_absolute_time = True
 
 
 def test_baskets_are_numbered_by_their_times() -> None:

@@ -18,7 +18,7 @@ from tests.model.encoders.reference_self_attention import largest_difference
 
 ENCODINGS: dict[str, TimeEncodingConfig] = {
     "bochner_normal": BochnerNormalConfig(frequencies=6),
-    "bochner_normal, linear": BochnerNormalConfig(form="linear", frequencies=6),
+    "bochner_normal, log": BochnerNormalConfig(form="log", frequencies=6),
     "inverse CDF, perceptron": BochnerInverseCDFConfig(map="mlp", frequencies=6),
     "inverse CDF, residual": BochnerInverseCDFConfig(map="mlp_residual", frequencies=6),
     "inverse CDF, MAF": BochnerInverseCDFConfig(map="maf", frequencies=6),

@@ -7,7 +7,7 @@ import torch
 from model.encoders.rmtpp import RMTPP, RMTPPConfig
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
-from model.layers.interval_distribution import Gompertz, IntervalDistribution
+from model.layers.interval_distribution import Gompertz, IntervalDistribution, ZeroInflated
 from tests.contracts.histories import (
     START,
     YEAR,
@@ -32,7 +32,7 @@ class TestRMTPP(SequenceEncoderContract):
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
         state = torch.zeros(12, dtype=torch.float64)
         before = batch.times[0, 0]
-        users, log_rates = [], []
+        users, log_rates, zero_logits = [], [], []
         for event, action, time in zip(items[0], batch.actions[0], batch.times[0], strict=True):
             interval = math.log1p(time - before)
             before = time
@@ -46,11 +46,16 @@ class TestRMTPP(SequenceEncoderContract):
             )
             users.append(weights["out_proj.weight"] @ state + weights["out_proj.bias"])
             log_rates.append(weights["log_rate.weight"] @ state + weights["log_rate.bias"])
+            zero_logits.append(
+                weights["zero_interval.weight"] @ state + weights["zero_interval.bias"]
+            )
         states = encoder.encode_positions(batch, items)
         assert_same(states.users[0], torch.stack(users).float())
-        assert isinstance(states.next_time, Gompertz)
+        assert isinstance(states.next_time, ZeroInflated)
+        assert_same(states.next_time.zero_logit[0].float(), torch.cat(zero_logits).float())
+        assert isinstance(states.next_time.positive, Gompertz)
         # The bound of one event per second has no effect here.
-        assert_same(states.next_time.log_rate[0].float(), torch.cat(log_rates).float())
+        assert_same(states.next_time.positive.log_rate[0].float(), torch.cat(log_rates).float())
 
     def test_next_times_at_a_position_equal_those_of_its_prefix(
         self, encoder: SequenceEncoder
@@ -88,3 +93,7 @@ class TestRMTPP(SequenceEncoderContract):
         assert next_time is not None
         at_zero = next_time.log_density(torch.zeros(1, dtype=torch.float64))
         assert at_zero.item() <= math.log(86_400) + 1e-6
+        # A probability, however high the hazard.
+        assert at_zero.item() <= 0
+        soon = next_time.later.log_density(torch.zeros(1, dtype=torch.float64))
+        assert soon.item() <= math.log(86_400) + 1e-6

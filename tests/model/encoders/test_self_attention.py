@@ -145,6 +145,7 @@ class TestQueryMLP(SelfAttentionContract):
 class TestKernel(SelfAttentionContract):
     config = small(NonstationaryConfig(components=3))
     uses_time = True
+    uses_absolute_time = True
 
 
 class TestModulation(SelfAttentionContract):
@@ -166,6 +167,7 @@ class TestAllOptionsWithKernel(SelfAttentionContract):
     )
     actions = 2
     uses_time = True
+    uses_absolute_time = True
 
 
 def test_only_modulated_encoders_have_groups_and_free_weights() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.encoders.time_joint import TimeJoint, TimeJointConfig
 from model.interfaces import SequenceEncoder
-from model.layers.interval_distribution import LogNormal
+from model.layers.interval_distribution import IntervalDistribution, LogNormal, ZeroInflated
 from tests.contracts.histories import collate_queries, draw_queries, prefix
 from tests.contracts.sequence_encoder import SequenceEncoderContract, assert_same, encode, vectors
 
@@ -24,10 +24,11 @@ class TimeJointContract(SequenceEncoderContract):
         batch = batch.withhold_query_times(torch.arange(9).expand(1, -1) % 4 == 2)
         items = vectors(encoder, batch)
         output = encoder.encode_positions(batch, items)
-        users, means = by_definition(encoder, batch, items)
+        users, means, zero_logits = by_definition(encoder, batch, items)
         assert_same(output.users[0], users)
-        assert isinstance(output.next_time, LogNormal)
-        assert_same(output.next_time.mean[0].float(), means)
+        assert_same(mean_of(output.next_time)[0], means)
+        assert isinstance(output.next_time, ZeroInflated)
+        assert_same(output.next_time.zero_logit[0].float(), zero_logits)
 
     def test_next_times_do_not_depend_on_the_query_time(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(draw_queries(7)[0])
@@ -49,8 +50,18 @@ class TimeJointContract(SequenceEncoderContract):
         expected = means(encoder, collate_queries(query))
         for count in range(1, 9):
             alone = encode(encoder, prefix(query, count)).next_time
-            assert isinstance(alone, LogNormal)
-            assert_same(alone.mean[0].float(), expected[count - 1])
+            assert_same(mean_of(alone)[0], expected[count - 1])
+
+    def test_equal_times_have_a_probability(self, encoder: SequenceEncoder) -> None:
+        assert isinstance(encoder, TimeJoint)
+        with torch.no_grad():
+            encoder.next_duration.weight.zero_()
+            encoder.next_duration.bias.zero_()
+            encoder.spread.fill_(-10)
+        next_time = encode(encoder, *draw_queries(4)).next_time
+        assert next_time is not None
+        at_zero = torch.zeros(1, dtype=torch.float64)
+        assert next_time.log_density(at_zero).item() < 0 < next_time.later.log_density(at_zero)
 
     def test_a_sweep_has_the_same_next_time_at_every_query(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, TimeJoint)
@@ -59,9 +70,7 @@ class TimeJointContract(SequenceEncoderContract):
             instants = batch.times[0, -1] + torch.tensor([0.0, 3.0, 400.0], dtype=torch.float64)
             swept = encoder.sweep(batch, vectors(encoder, batch), instants).next_time
             single = encode(encoder, query).next_time
-            assert isinstance(swept, LogNormal)
-            assert isinstance(single, LogNormal)
-            assert_same(swept.mean.float(), single.mean.float().expand(3))
+            assert_same(mean_of(swept), mean_of(single).expand(3))
 
 
 class TestJoint(TimeJointContract):
@@ -84,13 +93,19 @@ def test_a_withheld_duration_differs_from_a_duration_of_zero(form: str) -> None:
 
 def means(encoder: SequenceEncoder, batch: SequenceBatch) -> Tensor:
     assert isinstance(encoder, TimeJoint)
-    next_time = encoder.encode_positions(batch, vectors(encoder, batch)).next_time
-    assert isinstance(next_time, LogNormal)
-    return next_time.mean[0].float()
+    return mean_of(encoder.encode_positions(batch, vectors(encoder, batch)).next_time)[0]
 
 
-def by_definition(encoder: TimeJoint, batch: SequenceBatch, items: Tensor) -> tuple[Tensor, Tensor]:
-    """User vectors and mean log-durations of one history, gate by gate in float64."""
+def mean_of(next_time: IntervalDistribution | None) -> Tensor:
+    assert isinstance(next_time, ZeroInflated)
+    assert isinstance(next_time.positive, LogNormal)
+    return next_time.positive.mean.float()
+
+
+def by_definition(
+    encoder: TimeJoint, batch: SequenceBatch, items: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """User vectors, mean log-durations and log-odds of durations of 0, gate by gate in float64."""
     weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
 
     def linear(name: str, x: Tensor) -> Tensor:
@@ -98,10 +113,11 @@ def by_definition(encoder: TimeJoint, batch: SequenceBatch, items: Tensor) -> tu
         return product + weights[f"{name}.bias"] if f"{name}.bias" in weights else product
 
     state = cells = torch.zeros(encoder.recurrence.hidden_size, dtype=torch.float64)
-    users, means = [], []
+    users, means, zero_logits = [], [], []
     for position in range(items.shape[1]):
         event = items[0, position].double() + weights["actions.weight"][batch.actions[0, position]]
         means.append(linear("next_duration", torch.cat((state, event))))
+        zero_logits.append(linear("zero_duration", torch.cat((state, event))))
         duration = float(batch.query_times[0, position] - batch.times[0, position])
         d = torch.tensor([math.log1p(duration)], dtype=torch.float64)
         given = bool(batch.query_given[0, position])
@@ -122,4 +138,4 @@ def by_definition(encoder: TimeJoint, batch: SequenceBatch, items: Tensor) -> tu
         cells = forget.sigmoid() * cells + into.sigmoid() * candidate.tanh()
         state = out.sigmoid() * cells.tanh()
         users.append(linear("out_proj", state))
-    return torch.stack(users).float(), torch.cat(means).float()
+    return torch.stack(users).float(), torch.cat(means).float(), torch.cat(zero_logits).float()

@@ -14,6 +14,7 @@ from model.layers.interval_distribution import (
     Gompertz,
     IntervalDistribution,
     LogNormal,
+    ZeroInflated,
     soft_clamp_max,
 )
 
@@ -194,3 +195,92 @@ def test_a_soft_clamp_keeps_values_well_below_the_bound() -> None:
     assert bounded.tolist()[:2] == pytest.approx([-50.0, 0.0], abs=1e-4)
     assert (bounded <= 10).all()
     assert (bounded.diff() >= 0).all()
+
+
+# A point mass at zero
+
+
+def zero_inflated(zero_logit: float, positive: Gompertz | LogNormal) -> ZeroInflated:
+    return ZeroInflated(number(zero_logit), positive)
+
+
+mixtures = st.builds(zero_inflated, st.floats(-4, 4), either)
+
+
+@given(of=mixtures)
+def test_the_likelihood_of_zero_and_of_the_rest_sum_to_one(of: ZeroInflated) -> None:
+    nearly_all = 0.9999 * event_probability(of.positive)
+    above = integral(of, 0, of.positive.quantile(nearly_all).item())
+    at_zero = math.exp(of.log_density(number(0.0)).item())
+    assert at_zero == pytest.approx(of.zero_probability.item())
+    assert above / nearly_all + at_zero == pytest.approx(1, rel=1e-3)
+    # "No event within 0 days" leaves all but those at zero.
+    assert math.exp(of.log_survival(number(0.0))) == pytest.approx(1 - at_zero)
+
+
+@given(of=mixtures, probability=st.floats(0.01, 0.95))
+def test_quantiles_up_to_the_probability_of_zero_are_zero(
+    of: ZeroInflated, probability: float
+) -> None:
+    quantile = of.quantile(probability).item()
+    at_zero = of.zero_probability.item()
+    if probability <= at_zero:
+        assert quantile == 0
+    elif probability - at_zero < 0.999 * (1 - at_zero) * event_probability(of.positive):
+        assert quantile > 0
+        assert math.exp(of.log_survival(number(quantile))) == pytest.approx(
+            1 - probability, rel=1e-5
+        )
+
+
+@given(of=mixtures, probability=st.floats(0.05, 0.9), elapsed=st.floats(1e-5, 50))
+def test_after_a_wait_the_point_mass_has_no_part(
+    of: ZeroInflated, probability: float, elapsed: float
+) -> None:
+    waited = number(elapsed)
+    found = of.quantile_after(probability, waited)
+    assert torch.equal(found, of.positive.quantile_after(probability, waited))
+    further = days(elapsed, elapsed + 1, elapsed + 30)
+    ours = of.log_density(further) - of.log_survival(waited)
+    plain = of.positive.log_density(further) - of.positive.log_survival(waited)
+    assert ours.tolist() == pytest.approx(plain.tolist(), rel=1e-9, abs=1e-9)
+
+
+def test_quantiles_of_several_positions_have_their_own_mass() -> None:
+    of = ZeroInflated(days(-2.0, 0.0, 2.0), gompertz(0.0, 0.1, 1.0))
+    quantiles = of.quantile(0.5)
+    for position, zero_logit in enumerate((-2.0, 0.0, 2.0)):
+        alone = zero_inflated(zero_logit, gompertz(0.0, 0.1, 1.0))
+        assert quantiles[position] == alone.quantile(0.5)
+    assert quantiles[0] > 0
+    assert quantiles[1:].tolist() == [0, 0]
+
+
+def test_half_zeros_have_a_bounded_likelihood() -> None:
+    """Of 500 zeros and 500 waits of 3 days, the best fit says so, and not that events are fast."""
+    zero_logit, log_rate = number(3.0).requires_grad_(), number(0.0).requires_grad_()
+    intervals = days(*([0.0] * 500 + [3.0] * 500))
+    optimizer = torch.optim.Adam([zero_logit, log_rate], lr=0.05)
+    for _ in range(600):
+        of = ZeroInflated(zero_logit, Gompertz(log_rate, number(0.0), 1.0))
+        loss = -of.log_density(intervals).mean()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert zero_logit.item() == pytest.approx(0, abs=0.02)
+    assert math.exp(log_rate.item()) == pytest.approx(1 / 3, rel=0.02)
+    assert loss.item() == pytest.approx(math.log(2) + 0.5 * (1 + math.log(3)), abs=1e-3)
+
+
+@pytest.mark.parametrize("zero_logit", [-800.0, 0.0, 800.0])
+def test_the_mixture_and_its_gradients_are_finite(zero_logit: float) -> None:
+    parameters = [number(value).requires_grad_() for value in (zero_logit, 0.3, 0.1)]
+    assert_finite(
+        ZeroInflated(parameters[0], Gompertz(parameters[1], parameters[2], 0.5)), parameters
+    )
+
+
+def test_a_density_alone_has_no_point_mass() -> None:
+    of = gompertz(0.0, 0.0, 1.0)
+    assert of.zero_probability == 0
+    assert of.later is of

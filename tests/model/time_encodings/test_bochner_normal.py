@@ -16,11 +16,11 @@ MANY = 20_000
 
 
 class TestBochnerLogNormal(TimeEncodingContract):
-    config = BochnerNormalConfig(frequencies=6)
+    config = BochnerNormalConfig(form="log", frequencies=6)
 
     def test_log_frequencies_have_the_configured_mean_and_spread(self) -> None:
         weekly = BochnerNormalConfig(
-            frequencies=MANY, shortest_period=7, longest_period=7, spread=0.3
+            form="log", frequencies=MANY, shortest_period=7, longest_period=7, spread=0.3
         )
         encoding = weekly.build()
         encoding.resample()
@@ -44,7 +44,11 @@ class TestBochnerLogNormal(TimeEncodingContract):
 
 
 class TestBochnerNormal(TimeEncodingContract):
-    config = BochnerNormalConfig(form="linear", frequencies=6, spread=1.0)
+    config = BochnerNormalConfig(frequencies=6, spread=1.0)
+
+    def test_normal_frequencies_are_the_default(self) -> None:
+        assert isinstance(BochnerNormalConfig().build(), BochnerNormal)
+        assert isinstance(BochnerNormalConfig(form="log").build(), BochnerLogNormal)
 
     def test_frequencies_have_the_configured_mean_and_spread(self) -> None:
         weekly = BochnerNormalConfig(

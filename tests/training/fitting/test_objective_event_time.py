@@ -3,12 +3,18 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from model.encoders import EncoderConfig
 from model.encoders.din import DINConfig
+from model.encoders.sasrec import SASRecConfig
+from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
 from model.interfaces import PositionOutputs
 from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.fitting.stand_ins import (
     CandidateEncoder,
@@ -20,11 +26,20 @@ from tests.training.fitting.stand_ins import (
     loss_of,
     recommender_of,
 )
-from training.config import BCEConfig, ContinuousTimeConfig, SoftmaxConfig
+from training.config import (
+    BCEConfig,
+    ContinuousTimeConfig,
+    GBCEConfig,
+    LossConfig,
+    SoftmaxConfig,
+)
 from training.data.batches import TrainingBatch
 from training.data.dataset import Dataset
 from training.data.split import Predict
+from training.fitting import objective
 from training.fitting.losses.event_time import next_time_loss
+
+MODULATION = ModulationConfig(groups=2)
 
 # The likelihood of continuous time
 
@@ -94,6 +109,61 @@ def test_one_draw_per_interval_is_unbiased_and_shared() -> None:
     intervals, drawn = layers[0].received[:2]
     assert ((drawn >= 0) & (drawn <= intervals)).all()
     assert torch.equal(layers[0].received[1], layers[1].received[1])
+
+
+@pytest.mark.parametrize(
+    ("config", "loss"),
+    [
+        (SelfAttentionConfig(dim=8, layers=2, modulation=MODULATION), SoftmaxConfig()),
+        (SelfAttentionConfig(dim=8, layers=2, modulation=MODULATION), GBCEConfig(negatives=3)),
+        (
+            SelfAttentionConfig(
+                dim=8,
+                time_encoding=NonstationaryConfig(),
+                modulation=MODULATION,
+                position_table=False,
+            ),
+            SoftmaxConfig(),
+        ),
+        (
+            SASRecConfig(dim=8, time_encoding=MercerConfig(), modulation=MODULATION),
+            SoftmaxConfig(),
+        ),
+        (DINConfig(dim=8, hidden=(8, 4), modulation=MODULATION), BCEConfig()),
+    ],
+)
+def test_intensities_before_a_target_do_not_know_its_time(
+    config: EncoderConfig, loss: LossConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two histories differ in the time of the last target only."""
+    wait = 0.5
+    rates: list[list[Tensor]] = []
+
+    def record(at_event: Tensor, within: Tensor, *_: object) -> Tensor:
+        rates[-1].append(within.detach())
+        return at_event.sum() * 0
+
+    monkeypatch.setattr(objective, "continuous_time_loss", record)
+    for last in (9, 90):
+        days = (0, 1, 5, last)
+        log = [("u", f"i{n}", FIRST_AT + day * DAY) for n, day in enumerate(days)]
+        data = Dataset.of(event_log([*log, ("v", "i4", FIRST_AT), ("v", "i5", FIRST_AT + DAY)]))
+        torch.manual_seed(0)
+        encoder = config.build(items=len(data.catalog))
+        assert encoder.item_groups is not None
+        encoder.item_groups.membership[1::2, 0] = encoder.item_groups.membership[2::2, 1] = 1.0
+        rates.append([])
+        with monkeypatch.context() as drawn:
+            drawn.setattr(torch, "rand_like", lambda intervals: wait / intervals.clamp(min=wait))
+            loss_of(
+                recommender_of(encoder, data).eval(),
+                everything(data),
+                loss,
+                continuous_time=ContinuousTimeConfig(weight=1.0),
+            )
+    assert rates[0]
+    for soon, late in zip(*rates, strict=True):
+        torch.testing.assert_close(soon, late)
 
 
 def test_withheld_query_times_are_not_in_the_likelihood() -> None:

@@ -24,7 +24,9 @@ def continuous_time_loss(
     without a group are left out.
 
     Paper: Chen et al. 2021 (self-modulating attention), the regulariser.
-    DIFFERS(code): the integral is an unbiased Monte-Carlo estimate; padding is left out.
+    DIFFERS(code): the integral is an unbiased Monte-Carlo estimate; padding is left out. The
+        intensities are those of the past, whose attention does not read the target's time; in the
+        code that of the whole interval has read it.
 
     Args:
         at_event: intensities per day when the target came.

@@ -1,5 +1,6 @@
 """Losses that contrast a target with a few items that its user has not seen in training."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,6 +44,39 @@ def choose_pairwise_loss(config: PairwiseConfig, items: int) -> PairwiseLoss:
             return bpr
 
 
+def compute_calibrated_score(config: PairwiseConfig, items: int) -> float:
+    """Compute the score of all items at which a loss pulls as much upwards as downwards.
+
+    A fresh model scores about 0, a probability of one half, where a target among many negatives has
+    far less. Until the biases of thousands of items have fallen, each by a learning rate per step
+    at most, that is all a model learns. So they start here.
+
+    DIFFERS(code): gSASRec's items have no bias, and its training is so long that the start is
+    forgotten.
+
+    Args:
+        items: the size of the catalog, without padding.
+
+    Returns:
+        The logarithm of the odds of a target; 0 for a loss of differences.
+    """
+    match config:
+        case BCEConfig(negatives=negatives):
+            return -math.log(negatives)
+        case GBCEConfig(negatives=negatives, calibration=calibration):
+            power = _compute_power(negatives, items, calibration)
+            return math.log(power / negatives)
+        case BPRConfig():
+            return 0.0
+
+
+def _compute_power(negatives: int, items: int, calibration: float) -> float:
+    """Compute the power beta of the target's probability in gBCE."""
+    alpha = min(negatives / max(items - 1, 1), 1.0)
+    # beta = alpha (t (1 - 1 / alpha) + 1 / alpha), multiplied out.
+    return calibration * (alpha - 1) + 1
+
+
 def bce(
     positives: Float[Tensor, " targets"],
     negatives: Float[Tensor, "targets negatives"],
@@ -74,9 +108,7 @@ def gbce(
     Paper: Petrov and Macdonald 2023 (gSASRec), the definition of gBCE.
     """
     drawn = negatives.shape[1]
-    alpha = min(drawn / max(items - 1, 1), 1.0)
-    # beta = alpha (t (1 - 1 / alpha) + 1 / alpha), multiplied out.
-    beta = calibration * (alpha - 1) + 1
+    beta = _compute_power(drawn, items, calibration)
     per_target = -beta * F.logsigmoid(positives) - F.logsigmoid(-negatives).sum(-1)
     return weighted_mean(per_target / (drawn + 1), weights)
 

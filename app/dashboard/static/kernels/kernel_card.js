@@ -220,7 +220,7 @@ function describeKernel(kernel, description) {
   const kind = `${kernel.kind} at ${kernel.place}`;
   const stationarity = kernel.is_stationary
     ? `${kind}; stationary: psi depends only on the interval between two events.`
-    : `${kind}; not stationary: psi is that of intervals from the first event of a history.`;
+    : `${kind}; not stationary: psi is that of intervals from the first event of the training data.`;
   const why = kernel.initial_psi === null ? findReason("initial_kernels") : undefined;
   return why ? `${stationarity} Its form before training is not known: ${why}.` : stationarity;
 }
