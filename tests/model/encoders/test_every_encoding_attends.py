@@ -10,9 +10,11 @@ from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDFConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.bochner_normal import BochnerNormalConfig
+from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.rotary import RotaryConfig
 from model.time_encodings.time2vec import Time2VecConfig
 from tests.model.encoders.reference_self_attention import largest_difference
 
@@ -25,6 +27,14 @@ ENCODINGS: dict[str, TimeEncodingConfig] = {
     "inverse CDF, RealNVP": BochnerInverseCDFConfig(map="real_nvp", frequencies=6),
     "non-parametric": BochnerNonparametricConfig(frequencies=6),
     "non-parametric, as coded": BochnerNonparametricConfig(form="code", frequencies=6),
+    "damped rotation": DampedRotationConfig(frequencies=6),
+    "damped rotation, MovieLens": DampedRotationConfig.from_paper_code(),
+    "damped rotation, KuaiRec": DampedRotationConfig.from_paper_code(seconds=1024, base=8),
+    "rotary, by dimension": RotaryConfig(time_share=0.4),
+    "rotary, by head": RotaryConfig(fusion="split_by_head"),
+    "rotary, early fusion": RotaryConfig(fusion="early"),
+    "rotary, time alone": RotaryConfig(time_share=1),
+    "rotary, order alone": RotaryConfig(time_share=0),
     "mercer, concat": MercerConfig(periods=3, degree=3),
     "mercer, sum": MercerConfig(form="sum", periods=6, degree=3),
     "mercer, flex": MercerConfig(form="flex", periods=6, degree=3),
