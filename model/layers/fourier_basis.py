@@ -76,7 +76,7 @@ def _compute_decay(
     intervals: Float64[Tensor, "*shape"], rates: Float64[Tensor, " frequencies"]
 ) -> Float[Tensor, "*shape frequencies"]:
     exponents = intervals.float().unsqueeze(-1) * rates.float()
-    return torch.exp(-exponents.clamp(0, _LARGEST_EXPONENT))
+    return torch.exp(-exponents.clamp(min=0.0).clamp(max=_LARGEST_EXPONENT))
 
 
 def compute_damped_basis(
@@ -197,6 +197,11 @@ def _multiply(
     """Multiply by `pairs`, or their conjugates, as complex numbers."""
     if torch.compiler.is_exporting():
         # ONNX has no complex numbers, but an operator for the same product.
+        if pairs.ndim > factors.ndim and pairs.shape[-3] > 1:
+            # That turns all heads alike, so each of these is a position.
+            merged = pairs.flatten(1, 2).unsqueeze(2)
+            product = _multiply(factors.flatten(1, 2).unsqueeze(2), merged, conjugated=conjugated)
+            return product.view(factors.shape)
         cosine, sine = pairs.flatten(1, -3).unbind(-1)
         product = torch.onnx.ops.rotary_embedding(
             factors.flatten(2),
