@@ -127,8 +127,8 @@ class ContentRotation(nn.Module, ABC):
     """
 
     @abstractmethod
-    def frequencies(self, *, heads: int, planes: int) -> PlaneFrequencies:
-        """Compute the frequencies of all planes of `heads` heads."""
+    def frequencies(self, *, heads: int, planes: int, device: torch.device) -> PlaneFrequencies:
+        """Compute the frequencies of all planes of `heads` heads, on a device."""
 
 
 @runtime_checkable

@@ -509,7 +509,8 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         """Compute by how much the content of heads turns at some orders and times."""
         planes = self.dim // self.heads // 2
         order, time = self.derive(
-            "planes", lambda: encoding.frequencies(heads=self.heads, planes=planes)
+            "planes",
+            lambda: encoding.frequencies(heads=self.heads, planes=planes, device=orders.device),
         )
         return compute_phasors(orders[..., None, None] * order + times[..., None, None] * time)
 

@@ -149,13 +149,15 @@ class Turns(NamedTuple):
 
     @classmethod
     def build_of_content(
-        cls, phasors: Float[Tensor, "#batch len #heads basis"], width: int
+        cls, phasors: Float[Tensor, "#batch instants #heads turned"], width: int
     ) -> "Turns":
         """Build the turns of heads of `width` coordinates whose first ones are rotated."""
         pairs = _pair(phasors)
-        ones = torch.ones_like(pairs[..., :1, :]) * pairs.new_tensor([1.0, 0.0])
         missing = width // 2 - pairs.shape[-2]
-        return cls(torch.cat((pairs, *[ones] * missing), dim=-2), of_content=True)
+        if missing:
+            ones = torch.ones_like(pairs[..., :1, :1]).expand(*pairs.shape[:-2], missing, 1)
+            pairs = torch.cat((pairs, torch.cat((ones, torch.zeros_like(ones)), dim=-1)), dim=-2)
+        return cls(pairs, of_content=True)
 
     def turn(
         self, heads: Float[Tensor, "batch queries heads width"]

@@ -4,13 +4,14 @@ import math
 from typing import Literal, final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float64
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from model.config import Config
 from model.interfaces import ContentRotation, PlaneFrequencies
-from model.layers.periods import log_uniform
+from model.layers.periods import ensure_ordered
 
 
 class RotaryConfig(Config):
@@ -46,6 +47,8 @@ class Rotary(ContentRotation):
     where `u_k` or `w_k` is 0 in a plane that the other turns. Values do not turn. It has no
     parameters.
 
+    Shape: heads, planes -> frequencies of order and of time (heads, planes)
+
     Paper: Wei et al. 2025, "Rotate Both Ways: Time-and-Order RoPE for Generative Recommendation",
         from its abstract and public summaries of its formulas; its authors publish no code. The
         angle is `(1 - g_k) a i u_k + g_k b t w_k`: with gates `g_k` of 0 or 1 it is split by
@@ -66,34 +69,35 @@ class Rotary(ContentRotation):
     ) -> None:
         super().__init__()
         self.fusion, self.time_share = fusion, time_share
-        self.bounds = {"shortest": shortest_period, "longest": longest_period}
-        self.order_base = order_base
-        log_uniform(count=1, **self.bounds)  # Raises where they are not ordered.
+        self.shortest, self.longest, self.order_base = shortest_period, longest_period, order_base
+        ensure_ordered(shortest_period, longest_period)
 
-    def frequencies(self, *, heads: int, planes: int) -> PlaneFrequencies:
+    def frequencies(self, *, heads: int, planes: int, device: torch.device) -> PlaneFrequencies:
         """Compute the frequencies of all planes: slowest last, planes of time after those of order.
 
         With `split_by_head`, heads of time come after those of order.
         """
-        if self.fusion == "early":
-            order, time = self._order_ladder(planes), self._time_ladder(planes)
-            return PlaneFrequencies(order.expand(heads, -1), time.expand(heads, -1))
-        parts = planes if self.fusion == "split_by_dim" else heads
+        parts = heads if self.fusion == "split_by_head" else planes
         of_time = math.floor(self.time_share * parts + 0.5)
         if self.fusion == "split_by_dim":
-            order, time = self._order_ladder(planes - of_time), self._time_ladder(of_time)
-            return PlaneFrequencies(
-                torch.cat((order, torch.zeros_like(time))).expand(heads, -1),
-                torch.cat((torch.zeros_like(order), time)).expand(heads, -1),
-            )
-        by_time = (torch.arange(heads) >= heads - of_time).double().unsqueeze(1)
-        order, time = self._order_ladder(planes), self._time_ladder(planes)
-        return PlaneFrequencies((1 - by_time) * order, by_time * time)
+            order = self._order_ladder(planes - of_time, device)
+            time = self._time_ladder(of_time, device)
+            order, time = F.pad(order, (0, of_time)), F.pad(time, (planes - of_time, 0))
+        else:
+            order = self._order_ladder(planes, device)
+            time = self._time_ladder(planes, device)
+        order, time = order.expand(heads, -1), time.expand(heads, -1)
+        if self.fusion == "split_by_head":
+            by_time = torch.arange(heads, device=device).unsqueeze(1) >= heads - of_time
+            order, time = order * ~by_time, time * by_time
+        return PlaneFrequencies(order, time)
 
-    def _order_ladder(self, count: int) -> Float64[Tensor, " count"]:
+    def _order_ladder(self, count: int, device: torch.device) -> Float64[Tensor, " count"]:
         """Compute `order_base ** (-k / count)` radians per event."""
-        steps = torch.arange(count, dtype=torch.float64) / max(count, 1)
+        steps = torch.arange(count, dtype=torch.float64, device=device) / max(count, 1)
         return self.order_base**-steps
 
-    def _time_ladder(self, count: int) -> Float64[Tensor, " count"]:
-        return 2 * math.pi / log_uniform(count=count, **self.bounds).exp()
+    def _time_ladder(self, count: int, device: torch.device) -> Float64[Tensor, " count"]:
+        """Compute `2 pi` over periods between the bounds, both included, in radians per day."""
+        steps = torch.arange(count, dtype=torch.float64, device=device) / max(count - 1, 1)
+        return 2 * math.pi / self.shortest * (self.longest / self.shortest) ** -steps

@@ -37,7 +37,7 @@ def angles_by_definition(
     encoding: Rotary, order: int, interval: float, *, heads: int, planes: int
 ) -> list[list[float]]:
     """Compute by how much each plane of each head turns over so many events and days."""
-    low, high = encoding.bounds["shortest"], encoding.bounds["longest"]
+    low, high = encoding.shortest, encoding.longest
 
     def of_order(plane: int, count: int) -> float:
         return order * encoding.order_base ** (-plane / count)

@@ -11,10 +11,12 @@ from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.rotary import RotaryConfig
 
+CPU = torch.device("cpu")
+
 
 def count_turning(config: RotaryConfig, *, heads: int, planes: int) -> list[tuple[int, int]]:
     """Count the planes of each head that turn by order, and by time."""
-    order, time = config.build().frequencies(heads=heads, planes=planes)
+    order, time = config.build().frequencies(heads=heads, planes=planes, device=CPU)
     assert order.shape == time.shape == (heads, planes)
     assert order.dtype == time.dtype == torch.float64
     return list(zip((order > 0).sum(1).tolist(), (time > 0).sum(1).tolist(), strict=True))
@@ -45,18 +47,18 @@ def test_a_single_head_or_plane_turns_by_time() -> None:
 
 def test_no_plane_turns_by_both_unless_fused_early() -> None:
     for fusion in ("split_by_dim", "split_by_head"):
-        order, time = RotaryConfig(fusion=fusion).build().frequencies(heads=4, planes=6)
+        order, time = RotaryConfig(fusion=fusion).build().frequencies(heads=4, planes=6, device=CPU)
         assert ((order > 0) ^ (time > 0)).all()
 
 
 def test_frequencies_of_order_are_those_of_rope() -> None:
-    order, _ = RotaryConfig(time_share=0).build().frequencies(heads=1, planes=4)
+    order, _ = RotaryConfig(time_share=0).build().frequencies(heads=1, planes=4, device=CPU)
     assert order[0].tolist() == pytest.approx([1.0, 0.1, 0.01, 0.001])
 
 
 def test_periods_of_time_are_log_uniform_in_days() -> None:
     config = RotaryConfig(time_share=1, shortest_period=0.1, longest_period=10.0)
-    _, time = config.build().frequencies(heads=1, planes=3)
+    _, time = config.build().frequencies(heads=1, planes=3, device=CPU)
     assert (2 * math.pi / time[0]).tolist() == pytest.approx([0.1, 1.0, 10.0])
 
 
