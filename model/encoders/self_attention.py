@@ -121,10 +121,11 @@ class SelfAttention(DerivingModule, SequenceEncoder):
 
     A time kernel, which has no features, encodes time pairwise instead: every block adds it to the
     logits, and states contain no interval; the output for a single event is then the same at every
-    query time. With modulation, every block is an SMLayer, whose weights do not sum to one.
+    query time. A rotation of content has no features either: the queries and keys of every block
+    turn by order and time. A damped encoding has features, computed once for every pair of an event
+    and a query.
 
-    So does a rotation of content: the queries and keys of every block turn by order and by time. A
-    damped encoding has features, but one tensor of them per pair of positions, for all blocks.
+    With modulation, every block is an SMLayer, whose weights do not sum to one.
 
     With `baskets`, the events of an instant have one position and one interval, attend to each
     other, and the state that encodes a history begins as the mean of its last basket: the output

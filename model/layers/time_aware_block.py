@@ -46,7 +46,7 @@ class TimeInputs(NamedTuple):
 
     def select(self, positions: Int64[Tensor, " batch"]) -> "TimeInputs":
         """Keep one query position of each history, and all events."""
-        return self._replace(queries=select_positions(self.queries, positions))
+        return self.map_queries(lambda states: select_positions(states, positions))
 
     def map_queries(self, choose: Callable[[Tensor], Tensor]) -> "TimeInputs":
         """Keep the query positions that `choose` takes from the second dimension."""

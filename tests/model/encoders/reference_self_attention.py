@@ -13,6 +13,7 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.encoders.self_attention import SelfAttention
+from model.history import Query
 from model.interfaces import TimeEncoding, TimeKernel
 from model.layers.time_aware_block import TimeAwareBlock
 from model.time_encodings.rotary import Rotary
@@ -235,10 +236,11 @@ def _layer_norm(weights: Weights, name: str, vector: Tensor) -> Tensor:
     return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def largest_difference(encoder: SelfAttention) -> float:
+def largest_difference(encoder: SelfAttention, *queries: Query) -> float:
     """The largest difference from the reference, over histories of many lengths and intervals."""
-    batch = collate_queries(*draw_queries(14, 1, 9, 3, seed=5))
-    batch = batch.withhold_query_times(torch.arange(14).expand(4, -1) % 5 == 2)
+    batch = collate_queries(*(queries or draw_queries(14, 1, 9, 3, seed=5)))
+    positions = torch.arange(batch.rows.shape[1])
+    batch = batch.withhold_query_times(positions.expand(len(batch.rows), -1) % 5 == 2)
     items, since = vectors(encoder, batch), batch.query_times - batch.times
     with torch.no_grad():
         states, encoded = encoder.encode_positions(batch, items), encoder(batch, items)
