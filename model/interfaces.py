@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
-from model.layers.fourier_basis import BasisProjection, basis
+from model.layers.fourier_basis import BasisProjection, basis, damp
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 from model.popularity_table import PopularityFeatures
@@ -19,8 +19,9 @@ from model.popularity_table import PopularityFeatures
 class TimeEncoding(nn.Module, ABC):
     """Intervals in days -> features whose inner product is a kernel of time.
 
-    An encoding is defined by its angular frequencies and an affine projection of the Fourier basis
-    at those frequencies. Its features, its kernel and its rotation in attention follow from both.
+    An encoding is defined by its angular frequencies, the rates at which they decay, if any, and an
+    affine projection of the Fourier basis at those frequencies. Its features, its kernel and its
+    rotation in attention follow from these.
 
     Attributes:
         dim: features per interval.
@@ -41,10 +42,17 @@ class TimeEncoding(nn.Module, ABC):
     def basis_projection(self) -> BasisProjection:
         """Compute the affine map from the Fourier basis to the features."""
 
+    def rates(self) -> Float64[Tensor, " frequencies"] | None:
+        """Compute the rate at which each frequency decays, per day; None where none does."""
+        return None
+
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape time_dim"]:
         """Compute the features of intervals; attention reproduces them by rotation."""
         weight, bias = self.basis_projection()
-        return basis(intervals, self.frequencies()) @ weight.T + bias
+        at_intervals, rates = basis(intervals, self.frequencies()), self.rates()
+        if rates is not None:
+            at_intervals = damp(at_intervals, intervals, rates)
+        return at_intervals @ weight.T + bias
 
     def kernel(
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
@@ -119,6 +127,30 @@ class TimeKernel(nn.Module, ABC):
     if TYPE_CHECKING:
 
         def __call__(self, times: Tensor, other: Tensor) -> Tensor: ...  # noqa: D102
+
+
+class PlaneFrequencies(NamedTuple):
+    """How fast the planes of content turn: pairs of coordinates of each head.
+
+    Attributes:
+        order: radians per event; 0 where the order does not turn the plane.
+        time: radians per day; 0 where time does not.
+    """
+
+    order: Float64[Tensor, "#heads planes"]
+    time: Float64[Tensor, "#heads planes"]
+
+
+class ContentRotation(nn.Module, ABC):
+    """A rotation of the content of queries and keys by order and time, without any features.
+
+    A plane of a query at position `q` and of a key at `i` turn by
+    `order (q - i) + time (T_q - t_i)` against each other.
+    """
+
+    @abstractmethod
+    def frequencies(self, *, heads: int, planes: int, device: torch.device) -> PlaneFrequencies:
+        """Compute the frequencies of all planes of `heads` heads, on a device."""
 
 
 @runtime_checkable

@@ -61,6 +61,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "mercer_sum": _attending(MERCER | {"form": "sum"}),
     "time2vec": _attending(TIME2VEC),
     "nonstationary": _attending({"kind": "nonstationary"}),
+    "damped_rotation": _attending({"kind": "damped_rotation", "frequencies": 4}),
+    "rotary": _attending({"kind": "rotary"}, position_table=False),
+    "rotary_by_head": _attending({"kind": "rotary", "fusion": "split_by_head"}),
+    "rotary_early": _attending({"kind": "rotary", "fusion": "early"}),
     "query_mlp": _attending(MERCER, query="mlp"),
     # Self-modulating attention
     "self_modulating": _attending(MERCER, modulation=MODULATION),

@@ -16,6 +16,7 @@ from model.interfaces import (
     PositionOutputs,
     SequenceEncoder,
     TimeEncoding,
+    TimeKernel,
 )
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import basis, rotate
@@ -50,13 +51,20 @@ class SASRecConfig(Config):
         """Build the module for a catalog of `items`.
 
         Raises:
-            ValueError: if the time encoding is a kernel without features.
+            ValueError: if the time encoding has no features, or damped ones.
         """
         encoding = (self.time_encoding or PositionalConfig(frequencies=0)).build()
         if not isinstance(encoding, TimeEncoding):
+            form = "a kernel" if isinstance(encoding, TimeKernel) else "a rotation of content"
             raise ValueError(
-                f"sasrec needs a time encoding with features, but {type(encoding).__name__} is a "
-                "kernel without any; choose another time_encoding, or the encoder self_attention"
+                f"sasrec needs a time encoding with features, but {type(encoding).__name__} is "
+                f"{form} without any; choose another time_encoding, or the encoder self_attention"
+            )
+        if encoding.rates() is not None:
+            raise ValueError(
+                "sasrec needs a time encoding whose features a rotation shifts, but those of "
+                f"{type(encoding).__name__} decay; choose another time_encoding, or the encoder "
+                "self_attention"
             )
         modulation = self.modulation
         return SASRec(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch, gather_positions, number_within_samples
 from model.config import Config
 from model.interfaces import (
+    ContentRotation,
     EncoderOutput,
     Intensities,
     PositionOutputs,
@@ -22,10 +23,19 @@ from model.layers.baskets import Baskets, average_baskets, number_baskets, share
 from model.layers.composed_maps import TimeProjection
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection, basis, rotate, scaled_basis
+from model.layers.fourier_basis import (
+    BasisProjection,
+    basis,
+    compute_damped_basis,
+    compute_phasors,
+    damp,
+    rotate,
+    scaled_basis,
+)
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
+from model.layers.time_aware_attention import HeadPhasors
 from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import CalendarEncoding
@@ -61,10 +71,11 @@ class SelfAttentionConfig(Config):
     """Query projection: linear in the state, to which the features of the position's own interval
     are added, or a perceptron of the state and those features side by side."""
     time_encoding: TimeEncodingConfig = MercerConfig()
-    """Features of intervals, or a kernel of two instants that is added to the logits."""
+    """Features of intervals, a kernel of two instants that is added to the logits, or a rotation of
+    content by order and time."""
     calendar: bool = False
     """Also encode intervals at the exact periods of the calendar: an hour, a day, a week, a year
-    and their harmonics. Not with a kernel or positions."""
+    and their harmonics. Not with a kernel, a rotation of content or positions."""
     damping: bool = False
     """Let attention forget: weights also fall exponentially with the age of an event, at learned
     rates; with positions, with the number of events since."""
@@ -83,7 +94,7 @@ class SelfAttentionConfig(Config):
     def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
         """Build the module for a catalog of `items` and `actions` known actions."""
         modulation = self.modulation
-        encoding: TimeEncoding | TimeKernel = self.time_encoding.build()
+        encoding: TimeEncoding | TimeKernel | ContentRotation = self.time_encoding.build()
         if self.calendar and isinstance(encoding, TimeEncoding) and encoding.domain == "time":
             encoding = CalendarEncoding(encoding)
         return SelfAttention(
@@ -110,7 +121,11 @@ class SelfAttention(DerivingModule, SequenceEncoder):
 
     A time kernel, which has no features, encodes time pairwise instead: every block adds it to the
     logits, and states contain no interval; the output for a single event is then the same at every
-    query time. With modulation, every block is an SMLayer, whose weights do not sum to one.
+    query time. A rotation of content has no features either: the queries and keys of every block
+    turn by order and time. A damped encoding has features, computed once for every pair of an event
+    and a query.
+
+    With modulation, every block is an SMLayer, whose weights do not sum to one.
 
     With `baskets`, the events of an instant have one position and one interval, attend to each
     other, and the state that encodes a history begins as the mean of its last basket: the output
@@ -119,7 +134,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018); with a kernel, NTKA
-        2022; with modulation, Chen et al. 2021.
+        2022; with a rotation of content, Wei et al. 2025; with modulation, Chen et al. 2021.
     DIFFERS(paper): the query is linear in the state plus its interval's features unless `query` is
         "mlp"; then every block's perceptron takes the features through the one linear map that
         also adds them to the state. Attention weights have no dropout.
@@ -145,14 +160,15 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         query: Literal["sum", "mlp"],
         damping: bool,
         actions: int,
-        time_encoding: TimeEncoding | TimeKernel,
+        time_encoding: TimeEncoding | TimeKernel | ContentRotation,
         modulations: Sequence[SelfModulation | None],
         item_groups: ItemGroups | None,
     ) -> None:
         super().__init__()
         uses_kernel = isinstance(time_encoding, TimeKernel)
-        time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
+        time_dim = time_encoding.dim if isinstance(time_encoding, TimeEncoding) else 0
         self.dim = dim
+        self.heads = heads
         self.max_history = max_history
         self.reads_baskets = baskets
         self.sweeps_share_history = item_groups is None
@@ -253,7 +269,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         baskets = number_baskets(batch.times) if self.reads_baskets else None
         if baskets is not None:
             batch = share_query_times(batch, baskets)
-        inputs = self._build_block_inputs(batch)
+        inputs = self._build_block_inputs(batch, baskets)
         at_chosen = inputs.take_last() if chosen is None else inputs.gather(chosen)
         content = self._embed(batch, items, baskets)
         states = content + inputs.event_interval
@@ -317,9 +333,10 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         baskets = number_baskets(batch.times) if self.reads_baskets else None
         if baskets is not None:
             batch = share_query_times(batch, baskets)
-        inputs, content = self._build_block_inputs(batch), self._embed(batch, items, baskets)
+        inputs = self._build_block_inputs(batch, baskets)
+        content = self._embed(batch, items, baskets)
         own, is_own = _find_own_events(ends, baskets)
-        queries = self._build_sweep_inputs(batch, query_times, own, inputs.time)
+        queries = self._build_sweep_inputs(batch, query_times, own, inputs.time, baskets)
         own_time = queries.time.gather_events(own)
         positions = torch.arange(batch.rows.shape[1], device=ends.device)
         visible = torch.cat((positions < own[:, :1], is_own), dim=1).unsqueeze(1)
@@ -355,8 +372,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         of_events, of_own_events = output.weights.tensor_split((len(positions),), dim=-1)
         aligned = own[:, None, None].expand_as(of_own_events)
         weights = of_events.scatter_add(-1, aligned, of_own_events)
-        if at_last.kernel is not None:
-            at_last = at_last._replace(kernel=at_last.kernel[:, :, : len(positions)])
+        at_last = at_last.take_events(len(positions))
         encoded = self._build_encoder_output(
             output._replace(weights=weights), content.expand(len(ends), -1, -1), at_last
         )
@@ -392,17 +408,31 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _build_block_inputs(self, batch: SequenceBatch) -> BlockInputs:
+    def _build_block_inputs(
+        self, batch: SequenceBatch, baskets: Baskets | None = None
+    ) -> BlockInputs:
         """Compute the inputs of the blocks with every position as a query."""
         times, query_times = batch.times, batch.query_times
         if self._uses_positions:
             times = _count_events(batch)
             query_times = times + 1
         events, queries = self._compute_basis(torch.stack((times, query_times))).unbind()
-        time = TimeInputs(events, queries, self._compute_basis_projection(), times)
+        time = TimeInputs(
+            events,
+            queries,
+            self._compute_basis_projection(),
+            times,
+            damped=self._compute_damped(query_times, times),
+        )
+        if isinstance(self.time_encoding, ContentRotation):
+            orders = _count_events(batch) if baskets is None else baskets.double()
+            time = time._replace(
+                event_phasors=self._compute_phasors(self.time_encoding, orders, times),
+                query_phasors=self._compute_phasors(self.time_encoding, orders, query_times),
+            )
         return BlockInputs(
             time,
-            self._project_event_interval(time, batch.query_given),
+            self._project_event_interval(time, times, query_times, batch.query_given),
             self._compute_kernel(batch, batch.query_times),
             None
             if self.item_groups is None
@@ -410,7 +440,12 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         )
 
     def _build_sweep_inputs(
-        self, batch: SequenceBatch, query_times: Tensor, own: Tensor, time: TimeInputs
+        self,
+        batch: SequenceBatch,
+        query_times: Tensor,
+        own: Tensor,
+        time: TimeInputs,
+        baskets: Baskets | None,
     ) -> BlockInputs:
         """Compute the inputs of the blocks at the query times; those of `sweep_prefixes`.
 
@@ -426,33 +461,74 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         queries = self._compute_basis(instants)
         of_last = time._replace(events=time.events[0, last], queries=queries[:, :1])
         kernel = self._compute_kernel(batch, query_times.unsqueeze(-1))
+        damped = self._compute_damped(query_times.unsqueeze(-1), batch.times)
         if kernel is not None:
             kernel = torch.cat((kernel, kernel.gather(2, own.unsqueeze(1))), dim=2)
+        if damped is not None:
+            of_own = damped[torch.arange(len(own), device=own.device)[:, None], 0, own]
+            damped = torch.cat((damped, of_own.unsqueeze(1)), dim=2)
+        phasors: HeadPhasors | None = None
+        if isinstance(self.time_encoding, ContentRotation):
+            orders = last if baskets is None else baskets[0, last]
+            phasors = self._compute_phasors(self.time_encoding, orders.double(), instants)
         return BlockInputs(
-            time._replace(events=time.events.expand(len(last), -1, -1), queries=queries),
+            time._replace(
+                events=time.events.expand(len(last), -1, -1),
+                queries=queries,
+                query_phasors=phasors,
+                damped=damped,
+            ),
             # The same for all events of a basket.
-            self._project_event_interval(of_last, batch.query_given[:, -1:]),
+            self._project_event_interval(
+                of_last, batch.times[0, last], query_times.unsqueeze(-1), batch.query_given[:, -1:]
+            ),
             kernel,
         )
 
     def _compute_basis(self, times: Tensor) -> Tensor:
-        if isinstance(self.time_encoding, TimeKernel):
+        """Compute the basis that attention rotates."""
+        if self._is_damped or not isinstance(self.time_encoding, TimeEncoding):
             return basis(times, times.new_empty(0))
-        return basis(times, self.derive("frequencies", self.time_encoding.frequencies))
+        return basis(times, self._derive_frequencies())
 
     def _compute_basis_projection(self) -> BasisProjection:
-        if isinstance(self.time_encoding, TimeKernel):
-            # A kernel has no frequencies and no features.
+        if not isinstance(self.time_encoding, TimeEncoding):
+            # Without frequencies and features.
             return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
         return self.derive("projection", self.time_encoding.basis_projection)
 
-    def _project_event_interval(self, time: TimeInputs, given: Tensor) -> Tensor:
+    def _compute_damped(self, query_times: Tensor, times: Tensor) -> Tensor | None:
+        """Compute the damped basis of all intervals: batch, queries, len, basis."""
+        rates = self._derive_rates()
+        if rates is None:
+            return None
+        return compute_damped_basis(times, query_times, self._derive_frequencies(), rates)
+
+    def _compute_phasors(
+        self, encoding: ContentRotation, orders: Tensor, times: Tensor
+    ) -> HeadPhasors:
+        """Compute by how much the content of heads turns at some orders and times."""
+        planes = self.dim // self.heads // 2
+        order, time = self.derive(
+            "planes",
+            lambda: encoding.frequencies(heads=self.heads, planes=planes, device=orders.device),
+        )
+        return compute_phasors(orders[..., None, None] * order + times[..., None, None] * time)
+
+    def _project_event_interval(
+        self, time: TimeInputs, times: Tensor, query_times: Tensor, given: Tensor
+    ) -> Tensor:
         """Project the features of the interval from each event to its position's query time."""
         project = self.derive(
             "intervals", lambda: self.interval_proj.compose_affine(time.projection)
         )
-        event_interval = project(rotate(time.events, time.queries))
-        return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
+        rates = self._derive_rates()
+        if rates is None:
+            at_intervals = rotate(time.events, time.queries)
+        else:
+            intervals = query_times - times
+            at_intervals = damp(basis(intervals, self._derive_frequencies()), intervals, rates)
+        return torch.where(given.unsqueeze(-1), project(at_intervals), self.withheld)
 
     def _compute_kernel(self, batch: SequenceBatch, query_times: Tensor) -> Tensor | None:
         """Compute K(T_q, t_i), if a kernel encodes time: batch, queries, len."""
@@ -463,15 +539,36 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         events = kernel.count_days(batch.times, batch.origins)
         return kernel(queries.unsqueeze(2), events.unsqueeze(1))
 
+    def _derive_frequencies(self) -> Float64[Tensor, " frequencies"]:
+        assert isinstance(self.time_encoding, TimeEncoding)
+        return self.derive("frequencies", self.time_encoding.frequencies)
+
+    def _derive_rates(self) -> Float64[Tensor, " frequencies"] | None:
+        if not isinstance(self.time_encoding, TimeEncoding):
+            return None
+        return self.derive("rates", self.time_encoding.rates)
+
     def _compute_repeat_scores(
         self, users: Tensor, content: Tensor, inputs: BlockInputs
     ) -> Tensor | None:
         if self.pointer is None:
             return None
-        events, queries, projection, _ = inputs.time
-        keys = self.pointer.project_keys(content, events, projection)
-        scores: Tensor = self.pointer(users, keys, queries, projection, inputs.kernel)
+        time = inputs.time
+        keys = self.pointer.project_keys(content, time.events, time.projection, time.event_phasors)
+        scores: Tensor = self.pointer(
+            users,
+            keys,
+            time.queries,
+            time.projection,
+            inputs.kernel,
+            phasors=time.query_phasors,
+            damped=time.damped,
+        )
         return scores
+
+    @property
+    def _is_damped(self) -> bool:
+        return self._derive_rates() is not None
 
     @property
     def _uses_positions(self) -> bool:

@@ -8,6 +8,11 @@ is a point on the unit circle, the phasor `exp(i w x)`. For an event at `t` and 
 so `b(T - t) = R(T) b(t)`, where the rotation `R(T)` (conjugate, then turn by `w T`) depends on the
 query time only. Attention rotates its queries and its outputs by `R(T)` instead of computing
 features for every pair of instants.
+
+A basis may be damped: each pair decays by `exp(-l x)`. That factor of a pair of instants is also a
+product, `exp(-l T) exp(l t)`, but one that floating point does not hold: at a rate per second,
+`exp(l t)` overflows within a quarter of an hour, and no common origin serves all positions of a
+causal pass. So a damped basis is computed for every pair.
 """
 
 import math
@@ -20,6 +25,8 @@ from torch import Tensor
 
 _TURN = torch.tensor(2 * math.pi, dtype=torch.float64)
 """A tensor, since the export to ONNX rounds numbers to float32."""
+_LARGEST_EXPONENT = -math.log(1e-12)
+"""Nothing decays below 1e-12: there are no denormal numbers, which are slow."""
 
 
 class BasisProjection(NamedTuple):
@@ -42,10 +49,49 @@ def basis(
     Phases are computed and reduced to one turn in float64 before they are rounded to float32: ten
     years at a period of a minute are five million turns, of which float32 would lose the fraction.
     """
-    angle = times.unsqueeze(-1) * frequencies
-    turns = torch.round(angle.detach() / _TURN)
-    reduced = (angle - turns * _TURN).float()
+    return compute_phasors(times.unsqueeze(-1) * frequencies)
+
+
+def compute_phasors(angles: Float64[Tensor, "*shape angles"]) -> Float[Tensor, "*shape basis"]:
+    """Compute the cosine and the sine of each angle, side by side."""
+    turns = torch.round(angles.detach() / _TURN)
+    reduced = (angles - turns * _TURN).float()
     return torch.stack((reduced.cos(), reduced.sin()), dim=-1).flatten(-2)
+
+
+def damp(
+    undamped: Float[Tensor, "*shape basis"],
+    intervals: Float64[Tensor, "*shape"],
+    rates: Float64[Tensor, " frequencies"],
+) -> Float[Tensor, "*shape basis"]:
+    """Multiply the basis at `intervals` by `exp(-rate interval)`, and by one at negative intervals.
+
+    Args:
+        rates: one of each frequency, per day.
+    """
+    return undamped * _compute_decay(intervals, rates).repeat_interleave(2, dim=-1)
+
+
+def _compute_decay(
+    intervals: Float64[Tensor, "*shape"], rates: Float64[Tensor, " frequencies"]
+) -> Float[Tensor, "*shape frequencies"]:
+    exponents = intervals.float().unsqueeze(-1) * rates.float()
+    return torch.exp(-exponents.clamp(min=0.0).clamp(max=_LARGEST_EXPONENT))
+
+
+def compute_damped_basis(
+    times: Float64[Tensor, "#batch len"],
+    query_times: Float64[Tensor, "#batch queries"],
+    frequencies: Float64[Tensor, " frequencies"],
+    rates: Float64[Tensor, " frequencies"],
+) -> Float[Tensor, "batch queries len basis"]:
+    """Compute the conjugate of the damped basis of every interval from an event to a query time."""
+    decay = _compute_decay(query_times.unsqueeze(2) - times.unsqueeze(1), rates)
+    event_cosine, event_sine = _pair(basis(times, frequencies)).unsqueeze(1).unbind(-1)
+    query_cosine, query_sine = _pair(basis(query_times, frequencies)).unsqueeze(2).unbind(-1)
+    cosine = event_cosine * query_cosine + event_sine * query_sine
+    sine = event_sine * query_cosine - event_cosine * query_sine
+    return torch.stack((cosine * decay, sine * decay), dim=-1).flatten(-2)
 
 
 def rotate(
@@ -68,16 +114,24 @@ def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*sh
 
 
 class Turns(NamedTuple):
-    """The rotations `R(T)` of heads whose last coordinates belong to the basis.
+    """What attention computes with from the query times: rotations of heads, or a damped basis.
 
-    Two rotations are one complex product each, of all coordinates: those before the basis are
-    multiplied by one. `conjugate` of a linear map spares the conjugation in `R(T)`.
+    The rotations are `R(T)` of the last coordinates of heads, which belong to the basis. Two of
+    them are one complex product each, of all coordinates: those before the basis are multiplied by
+    one. `conjugate` of a linear map spares the conjugation in `R(T)`.
+
+    Or they are of the content, where an encoding rotates that instead of having features.
 
     Attributes:
-        pairs: ones, then the phasors of the query times, as real numbers; None without a basis.
+        pairs: ones, then the phasors of the query times, as real numbers; None without a basis. Of
+            the content: its phasors, then ones.
+        of_content: whether the content is rotated, which is that of queries and keys alone.
+        damped: the conjugate of the damped basis of every interval, in place of a rotation.
     """
 
-    pairs: Float[Tensor, "#batch queries 1 pairs 2"] | None
+    pairs: Float[Tensor, "#batch queries #heads pairs 2"] | None = None
+    of_content: bool = False
+    damped: Float[Tensor, "batch queries len basis"] | None = None
 
     @classmethod
     def build(
@@ -89,21 +143,35 @@ class Turns(NamedTuple):
             ones: of `pad_ones`.
         """
         if not queries.shape[-1]:
-            return cls(None)
+            return cls()
         padded = F.pad(queries, (len(ones) - queries.shape[-1], 0)) + ones
         return cls(_pair(padded.unsqueeze(2)))
+
+    @classmethod
+    def build_of_content(
+        cls, phasors: Float[Tensor, "#batch instants #heads turned"], width: int
+    ) -> "Turns":
+        """Build the turns of heads of `width` coordinates whose first ones are rotated."""
+        pairs = _pair(phasors)
+        missing = width // 2 - pairs.shape[-2]
+        if missing:
+            ones = torch.ones_like(pairs[..., :1, :1]).expand(*pairs.shape[:-2], missing, 1)
+            pairs = torch.cat((pairs, torch.cat((ones, torch.zeros_like(ones)), dim=-1)), dim=-2)
+        return cls(pairs, of_content=True)
 
     def turn(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
-        """Rotate heads that hold the conjugate of their coefficients."""
+        """Rotate heads that hold the conjugate of their coefficients, or their content."""
         return heads if self.pairs is None else _multiply(heads, self.pairs)
 
     def turn_back(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate sums of the basis to the conjugate of their values at the query times."""
-        return heads if self.pairs is None else _multiply(heads, self.pairs, conjugated=True)
+        if self.pairs is None or self.of_content:
+            return heads
+        return _multiply(heads, self.pairs, conjugated=True)
 
 
 def pad_ones(queries: Float[Tensor, "*shape basis"], width: int) -> Float[Tensor, " total"]:
@@ -131,6 +199,11 @@ def _multiply(
     """Multiply by `pairs`, or their conjugates, as complex numbers."""
     if torch.compiler.is_exporting():
         # ONNX has no complex numbers, but an operator for the same product.
+        if pairs.ndim > factors.ndim and pairs.shape[-3] > 1:
+            # That turns all heads alike, so each of these is a position.
+            merged = pairs.flatten(1, 2).unsqueeze(2)
+            product = _multiply(factors.flatten(1, 2).unsqueeze(2), merged, conjugated=conjugated)
+            return product.view(factors.shape)
         cosine, sine = pairs.flatten(1, -3).unbind(-1)
         product = torch.onnx.ops.rotary_embedding(
             factors.flatten(2),

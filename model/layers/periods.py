@@ -40,7 +40,7 @@ def log_uniform(*, count: int, shortest: float, longest: float) -> Float64[Tenso
     Raises:
         ValueError: if the bounds are not positive and ordered.
     """
-    _ensure_ordered(shortest, longest)
+    ensure_ordered(shortest, longest)
     return torch.linspace(math.log(shortest), math.log(longest), count, dtype=torch.float64)
 
 
@@ -57,13 +57,18 @@ def paper_spacing(*, count: int, shortest: float, longest: float) -> Float64[Ten
     Raises:
         ValueError: if the bounds are not positive and ordered.
     """
-    _ensure_ordered(shortest, longest)
+    ensure_ordered(shortest, longest)
     highest = longest / shortest
     steps = torch.arange(1, count + 1, dtype=torch.float64) / count
     return math.log(longest) - (highest - (highest - 1) ** steps).log()
 
 
-def _ensure_ordered(shortest: float, longest: float) -> None:
+def ensure_ordered(shortest: float, longest: float) -> None:
+    """Ensure that two bounds of periods are positive and ordered.
+
+    Raises:
+        ValueError: if they are not.
+    """
     if not 0 < shortest <= longest:
         raise ValueError(
             f"periods must be positive and ordered, but {shortest=}, {longest=}; "

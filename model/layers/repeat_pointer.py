@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from model.layers.fourier_basis import BasisProjection
 from model.layers.time_aware_attention import (
+    DampedBasis,
     EventBasis,
+    HeadPhasors,
     KernelScale,
     QueryBasis,
     TimeAwareQueryKey,
@@ -22,7 +24,8 @@ class RepeatPointer(nn.Module):
     An item's unnormalised probability is `exp(user . item) + sum over its events of exp(pointer)`:
     the softmax over the catalog gains one candidate per past event, and events of one item add
     up. The pointer's logit depends on the event, its age and the user state, so it can learn how
-    often and after how long users return. With a time kernel, the age enters through the kernel.
+    often and after how long users return. With a time kernel, the age enters through the kernel;
+    where content turns, its only head turns as those of the blocks side by side.
 
     Paper: the pointer network of Vinyals et al. 2015 and the repeat mode of RepeatNet (Ren et al.
         2019).
@@ -41,9 +44,14 @@ class RepeatPointer(nn.Module):
         contents: Float[Tensor, "batch len dim"],
         events: EventBasis,
         projection: BasisProjection,
+        phasors: HeadPhasors | None = None,
     ) -> Float[Tensor, "batch 1 len width"]:
-        """Project the events to keys."""
-        return self.query_key.project_keys(contents, events, projection)
+        """Project the events to keys.
+
+        Args:
+            phasors: by which content turns, of the heads of the blocks.
+        """
+        return self.query_key.project_keys(contents, events, projection, _merge(phasors))
 
     def forward(
         self,
@@ -52,10 +60,23 @@ class RepeatPointer(nn.Module):
         queries: QueryBasis,
         projection: BasisProjection,
         kernel: Float[Tensor, "batch queries len"] | None = None,
+        *,
+        phasors: HeadPhasors | None = None,
+        damped: DampedBasis | None = None,
     ) -> Float[Tensor, "batch queries len"]:
-        """Compute the repeat score of each event at each query position, without a mask."""
-        turns = self.query_key.build_turns(queries)
-        logits = self.query_key.project_queries(users, turns, projection) @ keys.transpose(-1, -2)
+        """Compute the repeat score of each event at each query position, without a mask.
+
+        Args:
+            phasors, damped: as `TimeAwareQueryKey.build_turns` has them.
+        """
+        turns = self.query_key.build_turns(queries, phasors=_merge(phasors), damped=damped)
+        projected = self.query_key.project_queries(users, turns, projection)
+        logits = self.query_key.compute_logits(projected, keys, turns)
         if self.kernel_scale is not None:
             logits = logits + self.kernel_scale(kernel)
         return logits.squeeze(1) + self.bias
+
+
+def _merge(phasors: HeadPhasors | None) -> Float[Tensor, "#batch instants 1 all_turned"] | None:
+    """Put the phasors of several heads side by side, as those of one."""
+    return None if phasors is None else phasors.flatten(2).unsqueeze(2)

@@ -2,6 +2,7 @@
 
 Keys and values depend on both the event and the query time, yet no tensor is computed per pair:
 the Fourier basis of an interval is a rotation of the basis at the event's time (`fourier_basis`).
+Only a damped basis is computed per pair, and only once for all blocks.
 """
 
 import math
@@ -27,6 +28,10 @@ _SLOWEST, _FASTEST = 3650.0, 365.0
 
 EventBasis = Float[Tensor, "#batch len basis"]
 QueryBasis = Float[Tensor, "#batch queries basis"]
+DampedBasis = Float[Tensor, "batch #queries len damped"]
+"""The conjugate of the basis of every interval from an event to a query time."""
+HeadPhasors = Float[Tensor, "#batch instants #heads turned"]
+"""By how much the planes of content turn, as cosines and sines."""
 
 
 class KeyValues(NamedTuple):
@@ -165,20 +170,60 @@ class TimeAwareQueryKey(DerivingModule):
         self.key_proj = nn.Linear(dim, dim)
         self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
 
-    def build_turns(self, queries: QueryBasis) -> Turns:
-        """Build the rotations of the queries to their query times."""
+    def build_turns(
+        self,
+        queries: QueryBasis,
+        *,
+        phasors: HeadPhasors | None = None,
+        damped: DampedBasis | None = None,
+    ) -> Turns:
+        """Build what depends on the query times.
+
+        Args:
+            phasors: of the content, where that is rotated; then without a basis.
+            damped: where the basis is damped; then `queries` are empty.
+        """
+        if phasors is not None:
+            return Turns.build_of_content(phasors, self.content)
+        if damped is not None:
+            return Turns(damped=damped)
         ones = self.derive("ones", lambda: pad_ones(queries, self.content))
         return Turns.build(queries, ones)
+
+    def turn_keys(
+        self, keys: Float[Tensor, "batch heads len width"], phasors: HeadPhasors
+    ) -> Float[Tensor, "batch heads len width"]:
+        """Rotate the content of keys."""
+        turns = Turns.build_of_content(phasors, self.content)
+        return turns.turn(keys.transpose(1, 2)).transpose(1, 2)
+
+    def compute_logits(
+        self,
+        queries: Float[Tensor, "batch heads queries width"],
+        keys: Float[Tensor, "batch heads len key_width"],
+        turns: Turns,
+    ) -> Float[Tensor, "batch heads queries len"]:
+        """Compute the products of queries and keys, and those with a damped basis."""
+        if turns.damped is None:
+            return queries @ keys.transpose(-1, -2)
+        content, coefficients = queries.tensor_split((self.content,), dim=-1)
+        return content @ keys.transpose(-1, -2) + multiply_damped(coefficients, turns.damped)
 
     def project_keys(
         self,
         states: Float[Tensor, "batch len dim"],
         events: EventBasis,
         projection: BasisProjection,
+        phasors: HeadPhasors | None = None,
     ) -> Float[Tensor, "batch heads len width"]:
-        """Project events to keys."""
-        keys = self.derive("keys", lambda: self.compose_keys(projection))
-        return append_basis(split_last(keys(states), self.heads), events, self.content)
+        """Project events to keys.
+
+        Args:
+            phasors: by which their content turns.
+        """
+        composed = self.derive("keys", lambda: self.compose_keys(projection))
+        keys = append_basis(split_last(composed(states), self.heads), events, self.content)
+        return keys if phasors is None else self.turn_keys(keys, phasors)
 
     def project_queries(
         self,
@@ -261,11 +306,13 @@ class TimeAwareAttention(DerivingModule):
         events: EventBasis,
         projection: BasisProjection,
         days: Float64[Tensor, "#batch len"] | None = None,
+        phasors: HeadPhasors | None = None,
     ) -> KeyValues:
         """Project events to keys and values.
 
         Args:
             days: times of the events from any origin, which damping needs.
+            phasors: by which the content of keys turns.
         """
         composed = self.derive("key_values", lambda: self._compose_key_values(projection))
         content = split_last(composed(states), 2, self.heads)
@@ -275,7 +322,10 @@ class TimeAwareAttention(DerivingModule):
             # The keys hold the time of the event where the queries hold the rate.
             spare = content.new_zeros(*content.shape[:-1], width - content.shape[-1])
             spare[:, :, 0, :, 0] = days.to(spare.dtype).unsqueeze(-1)
-        return KeyValues(*append_basis(content, events, width, spare).unbind(1))
+        keys, values = append_basis(content, events, width, spare).unbind(1)
+        if phasors is not None:
+            keys = self.query_key.turn_keys(keys, phasors)
+        return KeyValues(keys, values)
 
     def attend(
         self,
@@ -286,6 +336,9 @@ class TimeAwareAttention(DerivingModule):
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch queries dim"]:
         """Attend from `states`, at the query times of `turns`, to the events."""
+        if turns.damped is not None:
+            weights = self.attention_weights(states, key_values, turns, projection, mask)
+            return self.apply_weights(weights, key_values, turns, projection)
         visible, is_causal, bias = mask
         attn_mask = None if visible is None else visible.unsqueeze(1)
         if bias is not None:
@@ -311,7 +364,7 @@ class TimeAwareAttention(DerivingModule):
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the attention weights: per query, a distribution over its visible events."""
         query_heads = self._project_queries(states, turns, projection)
-        logits = query_heads @ key_values.keys.transpose(-1, -2)
+        logits = self.query_key.compute_logits(query_heads, key_values.keys, turns)
         if mask.bias is not None:
             logits = logits + mask.bias
         masked = _build_mask(mask, logits)
@@ -342,11 +395,16 @@ class TimeAwareAttention(DerivingModule):
             visible: which events a query attends to: of the history, then of its own.
             bias: added to the logits.
 
+        A damped basis of `turns` is of the same events, for one position that all share or each.
+
         Returns:
             The output, and the weights of the same events.
         """
         heads = self._project_queries(states, turns, projection)
         count, events = len(heads), shared.keys.shape[2]
+        damped, coefficients = turns.damped, heads[..., self.query_key.content :]
+        if damped is not None:
+            heads = heads[..., : self.query_key.content]
 
         def multiply(left: Tensor, right: Tensor) -> Tensor:
             # The queries side by side, for one product with what they share.
@@ -358,12 +416,16 @@ class TimeAwareAttention(DerivingModule):
             (multiply(heads, shared.keys.transpose(-1, -2)), heads @ own.keys.transpose(-1, -2)),
             dim=-1,
         )
+        if damped is not None:
+            logits = logits + multiply_damped(coefficients, damped)
         if bias is not None:
             logits = logits + bias
         weights = logits.masked_fill(~visible.unsqueeze(1), float("-inf")).softmax(-1)
         of_shared, of_own = weights.tensor_split((events,), dim=-1)
         output = multiply(of_shared, shared.values) + of_own @ own.values
-        return self._merge_heads(output, turns, projection), weights
+        return self._merge_heads(
+            _append_damped(output, weights, damped), turns, projection
+        ), weights
 
     def apply_weights(
         self,
@@ -373,7 +435,8 @@ class TimeAwareAttention(DerivingModule):
         projection: BasisProjection,
     ) -> Float[Tensor, "batch queries dim"]:
         """Compute the output of `attend` from given weights, which need not sum to one."""
-        return self._merge_heads(weights @ key_values.values, turns, projection)
+        output = _append_damped(weights @ key_values.values, weights, turns.damped)
+        return self._merge_heads(output, turns, projection)
 
     def _project_queries(self, states: Tensor, turns: Turns, projection: BasisProjection) -> Tensor:
         return self.query_key.project_queries(states, turns, projection, self.damping)
@@ -406,6 +469,22 @@ def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
     if mask.is_causal:
         return torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
     return None if mask.visible is None else ~mask.visible.unsqueeze(1)
+
+
+def multiply_damped(
+    coefficients: Float[Tensor, "batch heads queries damped"],
+    damped: DampedBasis,
+) -> Float[Tensor, "batch heads queries len"]:
+    """Multiply the coefficients of each query with the basis of its intervals."""
+    return (coefficients.transpose(1, 2) @ damped.transpose(-1, -2)).transpose(1, 2)
+
+
+def _append_damped(output: Tensor, weights: Tensor, damped: Tensor | None) -> Tensor:
+    """Append the sums of a damped basis to those of the content, as a rotation has them."""
+    if damped is None:
+        return output
+    sums = (weights.transpose(1, 2) @ damped).transpose(1, 2)
+    return torch.cat((output, sums), dim=-1)
 
 
 def append_basis(

@@ -1,5 +1,6 @@
 """A pre-norm transformer block with time-aware attention."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, final
 
 import torch
@@ -8,16 +9,19 @@ from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection
+from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
+    DampedBasis,
     EventBasis,
+    HeadPhasors,
     KernelScale,
     KeyValues,
     QueryBasis,
     QueryMLP,
     TimeAwareAttention,
+    TimeAwareQueryKey,
 )
 
 
@@ -25,33 +29,57 @@ class TimeInputs(NamedTuple):
     """The basis at event times and query times, computed once per batch for all blocks.
 
     Attributes:
+        events, queries: of no frequencies where a kernel encodes time, the content turns, or the
+            basis is damped.
         days: times of the events since the first one, for damping.
+        event_phasors, query_phasors: by which the content of keys and of queries turns.
+        damped: the conjugate of the damped basis of all intervals.
     """
 
     events: EventBasis
     queries: QueryBasis
     projection: BasisProjection
     days: Float64[Tensor, "#batch len"] | None = None
+    event_phasors: HeadPhasors | None = None
+    query_phasors: HeadPhasors | None = None
+    damped: DampedBasis | None = None
 
     def select(self, positions: Int64[Tensor, " batch"]) -> "TimeInputs":
         """Keep one query position of each history, and all events."""
-        return self._replace(queries=select_positions(self.queries, positions))
+        return self.map_queries(lambda states: select_positions(states, positions))
+
+    def map_queries(self, choose: Callable[[Tensor], Tensor]) -> "TimeInputs":
+        """Keep the query positions that `choose` takes from the second dimension."""
+        queries, phasors, damped = self.queries, self.query_phasors, self.damped
+        return self._replace(
+            queries=choose(queries),
+            query_phasors=None if phasors is None else choose(phasors),
+            damped=None if damped is None else choose(damped),
+        )
 
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "TimeInputs":
         """Keep several query positions of each history, and all events."""
-        return self._replace(queries=gather_positions(self.queries, positions))
+        return self.map_queries(lambda states: gather_positions(states, positions))
 
     def gather_events(self, positions: Int64[Tensor, "queries chosen"]) -> "TimeInputs":
         """Select events of a single history, several per query; the queries stay."""
-        days = None if self.days is None else self.days[0, positions]
-        return self._replace(events=self.events[0, positions], days=days)
+        days, phasors = self.days, self.event_phasors
+        return self._replace(
+            events=self.events[0, positions],
+            days=None if days is None else days[0, positions],
+            event_phasors=None if phasors is None else phasors[0, positions],
+        )
+
+    def build_turns(self, query_key: TimeAwareQueryKey) -> Turns:
+        """Build what the heads of an attention layer need of the query times."""
+        return query_key.build_turns(self.queries, phasors=self.query_phasors, damped=self.damped)
 
 
 class BlockInputs(NamedTuple):
     """The inputs of a block beside its states, computed once per batch for all blocks.
 
     Attributes:
-        time: the basis at event and query times; of no frequencies where a kernel encodes time.
+        time: the basis at event and query times, or what takes its place.
         event_interval: features of the interval from each query position's own event to its query
             time, projected to `dim`.
         kernel: K(T_q, t_i) of every query and event, where a kernel encodes time.
@@ -66,7 +94,7 @@ class BlockInputs(NamedTuple):
     def take_last(self) -> "BlockInputs":
         """Keep the last query position, and all events."""
         return BlockInputs(
-            self.time._replace(queries=self.time.queries[:, -1:]),
+            self.time.map_queries(lambda states: states[:, -1:]),
             self.event_interval[:, -1:],
             None if self.kernel is None else self.kernel[:, -1:],
             None if self.modulation is None else self.modulation.take_last(),
@@ -74,7 +102,15 @@ class BlockInputs(NamedTuple):
 
     def take_first(self) -> "BlockInputs":
         """Keep the query time of the first query position, for all that are of one instant."""
-        return self._replace(time=self.time._replace(queries=self.time.queries[:, :1]))
+        return self._replace(time=self.time.map_queries(lambda states: states[:, :1]))
+
+    def take_events(self, count: int) -> "BlockInputs":
+        """Keep the pairs of the first events with all queries."""
+        kernel, damped = self.kernel, self.time.damped
+        return self._replace(
+            time=self.time._replace(damped=None if damped is None else damped[:, :, :count]),
+            kernel=None if kernel is None else kernel[:, :, :count],
+        )
 
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "BlockInputs":
         """Keep several query positions of each history, and all events."""
@@ -173,7 +209,9 @@ class TimeAwareBlock(nn.Module):
 
     def _project_kv(self, normed: Tensor, time: TimeInputs) -> KVCache:
         return KVCache(
-            self.attention.project_kv(normed, time.events, time.projection, time.days),
+            self.attention.project_kv(
+                normed, time.events, time.projection, time.days, time.event_phasors
+            ),
             None if self.modulation is None else self.modulation.project_values(normed),
         )
 
@@ -210,7 +248,7 @@ class TimeAwareBlock(nn.Module):
         if self.kernel_scale is not None:
             mask = mask._replace(bias=self.kernel_scale(inputs.kernel))
         key_values, projection = cache.attention, inputs.time.projection
-        turns = self.attention.query_key.build_turns(inputs.time.queries)
+        turns = inputs.time.build_turns(self.attention.query_key)
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
         if need_weights or self.modulation is not None:
@@ -254,7 +292,7 @@ class TimeAwareBlock(nn.Module):
             self._build_query_inputs(self.attention_norm(states), inputs),
             shared.attention,
             own.attention,
-            self.attention.query_key.build_turns(inputs.time.queries),
+            inputs.time.build_turns(self.attention.query_key),
             inputs.time.projection,
             visible,
             None if self.kernel_scale is None else self.kernel_scale(inputs.kernel),

@@ -50,6 +50,13 @@ class CalendarEncoding(TimeEncoding):
         """Compute the angular frequencies, radians per day: the learned ones first."""
         return torch.cat((self.learned.frequencies(), self.fixed_frequencies))
 
+    def rates(self) -> Float64[Tensor, " frequencies"] | None:
+        """Compute the rates of decay, per day: the calendar has none."""
+        rates = self.learned.rates()
+        if rates is None:
+            return None
+        return torch.cat((rates, torch.zeros_like(self.fixed_frequencies)))
+
     def basis_projection(self) -> BasisProjection:
         """Put the amplitudes beside the projection of the other encoding."""
         weight, bias = self.learned.basis_projection()

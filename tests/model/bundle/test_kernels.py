@@ -16,9 +16,11 @@ from model.encoders.self_attention import SelfAttentionConfig
 from model.inference.predictor import Predictor
 from model.store.opening import open_predictor
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.rotary import RotaryConfig
 from model.time_encodings.time2vec import Time2VecConfig
 from tests.app import tiny_bundle
 
@@ -85,6 +87,22 @@ def test_a_kernel_without_features_has_a_curve_and_no_spectrum(tmp_path: Path) -
     assert all(map(math.isfinite, curve.psi))
 
 
+def test_a_damped_curve_falls_with_the_interval(tmp_path: Path) -> None:
+    predictor = published(tmp_path, attending(DampedRotationConfig(frequencies=3)))
+    (curve,) = curves_of(predictor)
+    assert (curve.kind, curve.is_stationary) == ("damped_rotation", False)
+    assert compute_constant_term(curve) is None
+    assert curve.psi[0] == pytest.approx(1, abs=0.01)
+    encoding = predictor.bundle.recommender.encoder.time_encoding
+    frequencies, rates = encoding.frequencies().tolist(), encoding.rates().tolist()
+    for days, psi in list(zip(curve.interval_days, curve.psi, strict=True))[::16]:
+        expected = sum(
+            math.exp(-rate * days) * math.cos(frequency * days) / 3
+            for frequency, rate in zip(frequencies, rates, strict=True)
+        )
+        assert psi == pytest.approx(expected, abs=1e-5)
+
+
 def test_encodings_of_other_encoders_have_curves_too(tmp_path: Path) -> None:
     predictor = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
     assert [curve.kind for curve in curves_of(predictor)] == ["time2vec"]
@@ -92,10 +110,15 @@ def test_encodings_of_other_encoders_have_curves_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "encoder",
-    [attending(PositionalConfig(frequencies=4)), GRU4RecConfig(dim=8), SASRecConfig(dim=8)],
-    ids=["positional", "gru4rec", "sasrec"],
+    [
+        attending(PositionalConfig(frequencies=4)),
+        attending(RotaryConfig()),
+        GRU4RecConfig(dim=8),
+        SASRecConfig(dim=8),
+    ],
+    ids=["positional", "rotary", "gru4rec", "sasrec"],
 )
-def test_a_model_without_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
+def test_a_model_without_features_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
     assert curves_of(published(tmp_path, encoder)) == ()
 
 

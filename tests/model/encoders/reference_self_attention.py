@@ -1,6 +1,7 @@
 """A reference self-attention encoder in float64, one pair of instants at a time.
 
-It follows the papers' formulas (Xu et al. 2019, section 6; NTKA 2022; Chen et al. 2021) without a
+It follows the papers' formulas (Xu et al. 2019, section 6; NTKA 2022; Chen et al. 2021; FuXi-Linear
+2026; Wei et al. 2025) without a
 Fourier basis or a rotation, and shares no code with the encoder.
 """
 
@@ -13,11 +14,13 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.encoders.self_attention import SelfAttention
-from model.interfaces import TimeKernel
+from model.history import Query
+from model.interfaces import TimeEncoding, TimeKernel
 from model.layers.time_aware_block import TimeAwareBlock
+from model.time_encodings.rotary import Rotary
 from tests.contracts.histories import collate_queries, draw_queries
 from tests.contracts.sequence_encoder import vectors
-from tests.model.time_encodings.by_definition import features_by_definition
+from tests.model.time_encodings.by_definition import angles_by_definition, features_by_definition
 
 Weights = dict[str, Tensor]
 
@@ -40,6 +43,7 @@ class QueryTime(NamedTuple):
         event_interval: projected features of the interval since the query's own event.
         elapsed: per event up to the query, days (or events) since then.
         kernel: per event up to the query, K(T_q, t_i); zeros where features encode time.
+        angles: per event up to the query, by how much the planes of each head turn, if they do.
         interval: days since the query's own event; None where it is withheld.
         membership: per event up to the query, the groups of its item.
     """
@@ -48,6 +52,7 @@ class QueryTime(NamedTuple):
     event_interval: Tensor
     elapsed: list[float]
     kernel: Tensor
+    angles: list[list[list[float]]]
     interval: float | None
     membership: Tensor
 
@@ -88,7 +93,7 @@ def encode_reference(
         for q, user in enumerate(users):
             projected = _linear(weights, "pointer.query_key.query_proj", user)
             for i in range(q + 1):
-                key = _key(weights, "pointer.query_key", content[i], inputs[q].ages[i])
+                key = _key(weights, "pointer.query_key", content[i], inputs[q], i)
                 logit = (projected * key).sum() / encoder.dim**0.5
                 repeat_scores[q, i] = logit + scale * inputs[q].kernel[i] + weights["pointer.bias"]
     return Reference(torch.stack(users), attention, repeat_scores, intensities)
@@ -103,13 +108,24 @@ def _query_time(
     membership = weights.get("item_groups.membership", torch.zeros(100, 0))
     kernel = torch.zeros(q + 1, dtype=torch.float64)
     elapsed = [float(query_time - times[i]) for i in range(q + 1)]
-    if isinstance(encoding, TimeKernel):
+    angles = []
+    if isinstance(encoding, Rotary):
+        ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
+        heads = cast("TimeAwareBlock", encoder.blocks[0]).attention.heads
+        angles = [
+            angles_by_definition(
+                encoding, q - i, elapsed[i], heads=heads, planes=encoder.dim // heads // 2
+            )
+            for i in range(q + 1)
+        ]
+    elif isinstance(encoding, TimeKernel):
         ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
         start = (batch.origins[sample] - encoding.origin) / MICROSECONDS_PER_DAY
         kernel = torch.stack(
             [encoding(start + query_time, start + times[i]).detach().double() for i in range(q + 1)]
         )
     else:
+        assert isinstance(encoding, TimeEncoding)
         uses_positions = encoding.domain == "position"
         intervals = [q + 1 - i if uses_positions else query_time - times[i] for i in range(q + 1)]
         elapsed = [float(interval) for interval in intervals]
@@ -122,6 +138,7 @@ def _query_time(
         event_interval=weights["interval_proj.weight"] @ ages[q] if given else weights["withheld"],
         elapsed=elapsed,
         kernel=kernel,
+        angles=angles,
         interval=float(query_time - times[q]) if given else None,
         membership=membership[batch.rows[sample, : q + 1]].double(),
     )
@@ -138,7 +155,7 @@ def _block(
         projected = _query(weights, normed[q], at.event_interval)
         logits = torch.zeros(q + 1, heads, dtype=torch.float64)
         for i in range(q + 1):
-            key = _key(weights, "attention.query_key", normed[i], at.ages[i])
+            key = _key(weights, "attention.query_key", normed[i], at, i)
             logits[i] = (projected * key).view(heads, width).sum(-1) / width**0.5
             if "kernel_scale.scale" in weights:
                 logits[i] += weights["kernel_scale.scale"] * at.kernel[i]
@@ -174,11 +191,19 @@ def _query(weights: Weights, state: Tensor, event_interval: Tensor) -> Tensor:
     return _linear(weights, "attention.query_key.query_proj.linear2", inner.clamp(min=0))
 
 
-def _key(weights: Weights, name: str, state: Tensor, age: Tensor) -> Tensor:
-    """W z_i + U phi(T_q - t_i)."""
-    return (
-        _linear(weights, f"{name}.key_proj", state) + weights[f"{name}.time_key_proj.weight"] @ age
-    )
+def _key(weights: Weights, name: str, state: Tensor, at: QueryTime, i: int) -> Tensor:
+    """W z_i + U phi(T_q - t_i), or the planes of W z_i turned back by its age."""
+    key = _linear(weights, f"{name}.key_proj", state)
+    key = key + weights[f"{name}.time_key_proj.weight"] @ at.ages[i]
+    if not at.angles:
+        return key
+    turned = key.view(len(at.angles[i]), -1).clone()
+    for head, angles in enumerate(at.angles[i]):
+        for plane, angle in enumerate(angles):
+            x, y = turned[head, 2 * plane].item(), turned[head, 2 * plane + 1].item()
+            turned[head, 2 * plane] = x * math.cos(angle) + y * math.sin(angle)
+            turned[head, 2 * plane + 1] = y * math.cos(angle) - x * math.sin(angle)
+    return turned.flatten()
 
 
 def _intensity(
@@ -213,10 +238,11 @@ def _layer_norm(weights: Weights, name: str, vector: Tensor) -> Tensor:
     return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def largest_difference(encoder: SelfAttention) -> float:
+def largest_difference(encoder: SelfAttention, *queries: Query) -> float:
     """The largest difference from the reference, over histories of many lengths and intervals."""
-    batch = collate_queries(*draw_queries(14, 1, 9, 3, seed=5))
-    batch = batch.withhold_query_times(torch.arange(14).expand(4, -1) % 5 == 2)
+    batch = collate_queries(*(queries or draw_queries(14, 1, 9, 3, seed=5)))
+    positions = torch.arange(batch.rows.shape[1])
+    batch = batch.withhold_query_times(positions.expand(len(batch.rows), -1) % 5 == 2)
     items, since = vectors(encoder, batch), batch.query_times - batch.times
     with torch.no_grad():
         states, encoded = encoder.encode_positions(batch, items), encoder(batch, items)

@@ -8,8 +8,10 @@ from model.encoders.self_attention import SelfAttention, SelfAttentionConfig
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
 from model.layers.baskets import average_baskets, number_baskets
+from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
+from model.time_encodings.rotary import RotaryConfig
 from tests.contracts.histories import DAY, START, collate_queries, draw_queries, prefix
 from tests.contracts.sequence_encoder import (
     SequenceEncoderContract,
@@ -112,6 +114,20 @@ class TestPointer(BasketsContract):
 class TestKernel(BasketsContract):
     config = build_config(time_encoding=NonstationaryConfig(components=3))
     uses_absolute_time = True
+
+
+class TestDampedRotation(BasketsContract):
+    config = build_config(
+        time_encoding=DampedRotationConfig(frequencies=5, learn_frequencies=True), repeats=True
+    )
+
+
+class TestRotary(BasketsContract):
+    config = build_config(time_encoding=RotaryConfig(), position_table=False)
+
+
+class TestRotaryPointer(BasketsContract):
+    config = build_config(time_encoding=RotaryConfig(fusion="split_by_head"), repeats=True)
 
 
 def test_baskets_are_numbered_by_their_times() -> None:

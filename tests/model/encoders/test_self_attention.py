@@ -8,9 +8,11 @@ from model.history import Event, Query
 from model.interfaces import SequenceEncoder
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.rotary import RotaryConfig
 from tests.contracts.histories import (
     DAY,
     ITEMS,
@@ -148,6 +150,49 @@ class TestKernel(SelfAttentionContract):
     uses_absolute_time = True
 
 
+class TestDampedRotation(SelfAttentionContract):
+    config = small(DampedRotationConfig(frequencies=5, learn_frequencies=True))
+    uses_time = True
+
+
+class TestDampedRotationAtTheAuthorsPeriods(SelfAttentionContract):
+    """The fastest decays by half within a quarter of a second."""
+
+    config = small(
+        DampedRotationConfig.from_paper_code().model_copy(update={"learn_frequencies": True}),
+        calendar=True,
+        damping=True,
+    )
+    uses_time = True
+
+
+class TestRotary(SelfAttentionContract):
+    config = small(RotaryConfig(), position_table=False)
+    uses_time = True
+
+
+class TestRotaryByHead(SelfAttentionContract):
+    config = small(RotaryConfig(fusion="split_by_head"), repeats=True, heads=4)
+    uses_time = True
+
+
+class TestRotaryEarlyFusion(SelfAttentionContract):
+    config = small(RotaryConfig(fusion="early"), damping=True, layers=1)
+    uses_time = True
+
+
+class TestRotaryWithOddHeads(SelfAttentionContract):
+    """The last coordinate of a head has no partner, and does not turn."""
+
+    config = small(RotaryConfig(), dim=14)
+    uses_time = True
+
+
+class TestRotaryOrderAlone(SelfAttentionContract):
+    config = small(RotaryConfig(time_share=0), position_table=False)
+    uses_time = False
+
+
 class TestModulation(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), modulation={"groups": 3})
     uses_time = True
@@ -168,6 +213,23 @@ class TestAllOptionsWithKernel(SelfAttentionContract):
     actions = 2
     uses_time = True
     uses_absolute_time = True
+
+
+class TestAllOptionsWithDampedRotation(SelfAttentionContract):
+    config = small(
+        DampedRotationConfig(frequencies=5, learn_frequencies=True),
+        query="mlp",
+        repeats=True,
+        modulation={"groups": 3},
+    )
+    actions = 2
+    uses_time = True
+
+
+class TestAllOptionsWithRotary(SelfAttentionContract):
+    config = small(RotaryConfig(), query="mlp", repeats=True, modulation={"groups": 3})
+    actions = 2
+    uses_time = True
 
 
 def test_only_modulated_encoders_have_groups_and_free_weights() -> None:

@@ -7,8 +7,10 @@ from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDF
 from model.time_encodings.bochner_nonparametric import BochnerFreeAmplitudes, BochnerNonparametric
 from model.time_encodings.bochner_normal import BochnerLogNormal, BochnerNormal
 from model.time_encodings.calendar import PERIODS, CalendarEncoding
+from model.time_encodings.damped_rotation import DampedRotation
 from model.time_encodings.mercer import MercerConcat, MercerFlex, MercerSum
 from model.time_encodings.positional import Positional
+from model.time_encodings.rotary import Rotary
 from model.time_encodings.time2vec import Time2Vec
 
 
@@ -22,11 +24,50 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _mercer_flex(encoding, interval)
     if isinstance(encoding, BochnerFreeAmplitudes):
         return _free_amplitudes(encoding, interval)
+    if isinstance(encoding, DampedRotation):
+        return _damped_rotation(encoding, interval)
     if isinstance(encoding, Time2Vec):
         return _time2vec(encoding, interval)
     if isinstance(encoding, CalendarEncoding):
         return features_by_definition(encoding.learned, interval) + _calendar(encoding, interval)
     return _bochner(_frequencies(encoding), interval)
+
+
+def angles_by_definition(
+    encoding: Rotary, order: int, interval: float, *, heads: int, planes: int
+) -> list[list[float]]:
+    """Compute by how much each plane of each head turns over so many events and days."""
+    low, high = encoding.shortest, encoding.longest
+
+    def of_order(plane: int, count: int) -> float:
+        return order * encoding.order_base ** (-plane / count)
+
+    def of_time(plane: int, count: int) -> float:
+        period = low * (high / low) ** (plane / (count - 1) if count > 1 else 0.0)
+        return 2 * math.pi * math.fmod(interval, period) / period
+
+    if encoding.fusion == "early":
+        row = [of_order(plane, planes) + of_time(plane, planes) for plane in range(planes)]
+        return [row] * heads
+    if encoding.fusion == "split_by_dim":
+        timed = int(encoding.time_share * planes + 0.5)
+        by_order = [of_order(plane, planes - timed) for plane in range(planes - timed)]
+        return [by_order + [of_time(plane, timed) for plane in range(timed)]] * heads
+    timed = int(encoding.time_share * heads + 0.5)
+    by_order = [of_order(plane, planes) for plane in range(planes)]
+    by_time = [of_time(plane, planes) for plane in range(planes)]
+    return [by_order] * (heads - timed) + [by_time] * timed
+
+
+def _damped_rotation(encoding: DampedRotation, interval: float) -> list[float]:
+    """g^(w x) [cos(w x), sin(w x)], with g = sigmoid(raw); of the future, undamped."""
+    features = []
+    frequencies = [2 * math.pi / math.exp(log) for log in encoding.periods.log_periods.tolist()]
+    for frequency, raw in zip(frequencies, encoding.raw_decay.tolist(), strict=True):
+        scale = (1 / (1 + math.exp(-raw))) ** (frequency * max(interval, 0.0))
+        angle = math.fmod(frequency * interval, 2 * math.pi)
+        features += [scale * math.cos(angle), scale * math.sin(angle)]
+    return [feature / math.sqrt(len(frequencies)) for feature in features]
 
 
 def _calendar(encoding: CalendarEncoding, interval: float) -> list[float]:
