@@ -1,0 +1,78 @@
+"""The libraries themselves; skipped unless `KAIROS_PEERS` names their environments."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from benchmarks.papers.peers.config import PeerConfig
+from benchmarks.papers.peers.environments import CODE, FOLDER_VARIABLE, find_interpreter
+from benchmarks.papers.peers.run import run_peer
+from tests.benchmarks.peers.small_splits import split_chains
+from training.config import DataConfig
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get(FOLDER_VARIABLE),
+    reason=f"{FOLDER_VARIABLE} does not name environments of RecTools and RePlay; make them: "
+    "python -m benchmarks.papers.peers.environments",
+)
+
+KINDS = [
+    {"kind": "rectools_sasrec"},
+    {"kind": "rectools_ligr", "negatives": 4},
+    {"kind": "rectools_hstu", "loss": "softmax"},
+    {"kind": "replay_sasrec"},
+    {"kind": "replay_tisasrec", "time_unit": 3_600},
+]
+
+
+@pytest.mark.parametrize("settings", KINDS, ids=lambda settings: settings["kind"])
+def test_a_library_learns_a_chain(settings: dict[str, object], tmp_path: Path) -> None:
+    whole, split, predict = split_chains(1)
+    config: PeerConfig = TypeAdapter(PeerConfig).validate_python(
+        {
+            "dim": 16,
+            "max_history": 6,
+            "batch_size": 4,
+            "epochs": 30,
+            "patience": 30,
+            "learning_rate": 0.01,
+        }
+        | settings
+    )
+    outcome = run_peer(
+        config,
+        whole,
+        split,
+        DataConfig(predict=predict),
+        seed=0,
+        budget_seconds=40,
+        work=tmp_path,
+        monitor="accuracy",
+    )
+    # A random order of the items has 1/12.
+    assert outcome.given.accuracy().mean() > 0.5
+    assert outcome.fit.curve[-1][0] > 0
+    assert outcome.fit.parameters > 16 * 12
+    assert outcome.fit.versions["torch"].startswith("2.13.0")
+    assert (outcome.withheld is not None) == (config.kind == "rectools_hstu")
+
+
+@pytest.mark.parametrize("kind", ["rectools_sasrec", "rectools_ligr", "rectools_hstu"])
+def test_scores_are_those_of_rectools_recommendations(kind: str) -> None:
+    done = subprocess.run(
+        [
+            find_interpreter("rectools"),
+            "-m",
+            "tests.benchmarks.peers.rectools_recommendations",
+            kind,
+        ],
+        cwd=CODE,
+        env=os.environ | {"PYTHONPATH": str(CODE), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
