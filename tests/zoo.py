@@ -107,6 +107,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "markov": {"encoder": {"kind": "markov", "successors": 5}},
     "personal_frequency": {"encoder": {"kind": "personal_frequency"}},
     "counting": {"encoder": {"kind": "counting"}},
+    "basket_markov": {"encoder": {"kind": "basket_markov"}},
+    "tifu_knn": {"encoder": {"kind": "tifu_knn", "neighbours": 3}},
+    "tifu_knn_code": {"encoder": {"kind": "tifu_knn", "form": "code", "neighbours": 3}},
+    "up_cf": {"encoder": {"kind": "up_cf"}},
+    "up": {"encoder": {"kind": "up_cf", "neighbours": 0}},
 }
 
 

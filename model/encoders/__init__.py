@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from model.encoders.basket_markov import BasketMarkovConfig
 from model.encoders.caser import CaserConfig
 from model.encoders.counting import CountingConfig
 from model.encoders.din import DINConfig
@@ -17,13 +18,16 @@ from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.shan import SHANConfig
+from model.encoders.tifu_knn import TIFUKNNConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.encoders.time_lstm import TimeLSTMConfig
 from model.encoders.tisasrec import TiSASRecConfig
 from model.encoders.transrec import TransRecConfig
+from model.encoders.up_cf import UPCFConfig
 
 EncoderConfig = Annotated[
-    CaserConfig
+    BasketMarkovConfig
+    | CaserConfig
     | CountingConfig
     | DINConfig
     | GRU4RecConfig
@@ -36,9 +40,11 @@ EncoderConfig = Annotated[
     | SASRecConfig
     | SelfAttentionConfig
     | SHANConfig
+    | TIFUKNNConfig
     | TimeJointConfig
     | TimeLSTMConfig
     | TiSASRecConfig
-    | TransRecConfig,
+    | TransRecConfig
+    | UPCFConfig,
     Field(discriminator="kind"),
 ]

@@ -1,0 +1,105 @@
+"""A Markov chain of baskets: the items that follow the items of the last basket."""
+
+from typing import ClassVar, Literal, final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from pydantic import PositiveInt
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.config import Config
+from model.interfaces import EncoderOutput, SequenceEncoder
+from model.layers.basket_items import BasketItems
+from model.layers.ordered_scores import compute_rest_bias, order_scores
+from model.layers.sparse_matrix import SparseMatrix, build_sparse_rows
+
+
+class BasketMarkovConfig(Config):
+    """The items that are in the basket after one with the items of the last basket."""
+
+    kind: Literal["basket_markov"] = "basket_markov"
+    dim: Literal[1] = 1
+    """Fixed: a model of counts has no vectors."""
+    max_history: PositiveInt = 1_000
+    """Events of a history in use; only its last basket has an effect."""
+
+    def build(self, *, items: int = 0, actions: int = 0) -> "BasketMarkov":  # noqa: ARG002
+        """Build the module for a catalog of `items`."""
+        return BasketMarkov(items=items)
+
+
+@final
+class BasketMarkov(SequenceEncoder):
+    """Ranks items by how likely they are to follow the items of the last basket.
+
+    The probability that an item follows another one is the share of the other one's baskets, but
+    for the last of each user, whose next basket holds the item. A score is the mean probability
+    over the items of the last basket; one that was never followed adds nothing. All other items
+    follow by popularity, which also orders equal scores.
+
+    All pairs of items that followed one another are stored, with their counts. Users have no
+    effect, and times none beyond the order of baskets.
+
+    Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item
+        with a positive score
+
+    Paper: the Markov chain of baskets of Rendle, Freudenthaler and Schmidt-Thieme, Factorizing
+        Personalized Markov Chains for Next-Basket Recommendation, WWW 2010, section 4, estimated
+        by maximum likelihood.
+    """
+
+    has_item_space: ClassVar[bool] = False
+
+    followed: Tensor
+    popularity: Tensor
+
+    def __init__(self, *, items: int) -> None:
+        super().__init__()
+        self.dim, self.catalog_size = 1, items
+        self.followers = SparseMatrix(width=items + 1, dtype=torch.int32)
+        # Baskets with the item of each row that another basket of the user follows.
+        self.register_buffer("followed", torch.zeros(items + 1, dtype=torch.int64))
+        self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))
+
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the scores of all items that have followed an item of the last basket."""
+        baskets = BasketItems.of_batch(batch)
+        is_last = baskets.from_end == 0
+        histories, rows = baskets.histories[is_last], baskets.rows[is_last]
+        followers = self.followers.matrix[rows].astype(np.float64)
+        followed = self.followed.cpu().numpy()[rows].clip(min=1)
+        sizes = np.bincount(histories)
+        weights = build_sparse_rows(
+            (1 / (followed * sizes[histories]), (histories, np.arange(len(rows)))),
+            (len(sizes), len(rows)),
+        )
+        log_scores, item_rows = order_scores(weights @ followers, self.popularity)
+        return EncoderOutput(
+            user=items.new_zeros(len(items), self.dim),
+            repeat_scores=log_scores.to(items.device, items.dtype),
+            repeat_rows=item_rows.to(items.device),
+        )
+
+    def fit_counts(
+        self,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> Float[Tensor, " rows"]:
+        """Count the pairs of items in successive baskets; return the popularity bias."""
+        baskets = BasketItems.of_events(rows, times, users)
+        begins = baskets.counts.cumsum() - baskets.counts
+        ones = np.ones(len(baskets.rows), dtype=np.int32)
+        held = build_sparse_rows(
+            (ones, (begins[baskets.histories] + baskets.baskets, baskets.rows)),
+            (int(baskets.counts.sum()), self.catalog_size + 1),
+        )
+        # A basket that begins a history follows none.
+        following = np.setdiff1d(np.arange(held.shape[0]), begins)
+        before = held[following - 1]
+        self.followers.store(before.T.tocsr() @ held[following])
+        self.followed.copy_(torch.from_numpy(before.sum(axis=0)))
+        self.popularity.copy_(torch.bincount(rows, minlength=self.catalog_size + 1))
+        return compute_rest_bias(rows, items=self.catalog_size)

@@ -1,0 +1,148 @@
+"""UP-CF@r: the items of the user's last baskets, and those of similar users."""
+
+from typing import Annotated, ClassVar, Literal, final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.config import Config
+from model.interfaces import EncoderOutput, SequenceEncoder
+from model.layers.basket_items import BasketItems
+from model.layers.nearest_users import select_largest
+from model.layers.ordered_scores import compute_rest_bias, order_scores
+from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
+
+
+class UPCFConfig(Config):
+    """The shares of the last baskets that hold an item, of the user and of similar users."""
+
+    kind: Literal["up_cf"] = "up_cf"
+    recency: PositiveInt | None = 5
+    """Last baskets of a user that are counted; null for all."""
+    neighbours: NonNegativeInt | None = None
+    """Most similar users that count; null for all users, 0 for the user's own baskets alone."""
+    locality: PositiveFloat = 5.0
+    """Exponent of a similarity: the larger, the less do dissimilar users count."""
+    asymmetry: Annotated[float, Field(ge=0, le=1)] = 0.75
+    """Exponent of the user's own number of items in a similarity; the other user's has the rest."""
+    dim: Literal[1] = 1
+    """Fixed: a model of counts has no vectors."""
+    max_history: PositiveInt = 1_000
+    """Events counted, the most recent ones; of the stored users all events count."""
+
+    def build(self, *, items: int = 0, actions: int = 0) -> "UPCF":  # noqa: ARG002
+        """Build the module for a catalog of `items`."""
+        return UPCF(
+            items=items,
+            recency=self.recency,
+            neighbours=self.neighbours,
+            locality=self.locality,
+            asymmetry=self.asymmetry,
+        )
+
+
+@final
+class UPCF(SequenceEncoder):
+    """Ranks items by their share of a user's last baskets, summed over similar users.
+
+    The popularity of an item for a user is the share of the user's last `recency` baskets (of all,
+    if there are fewer) that hold it. A score is the user's own popularity, plus that of every other
+    user times the similarity of the two users to the power of `locality`. A similarity is the
+    number of items that both users have, divided by the product of their numbers of items, with
+    `asymmetry` and the rest to one as exponents. All other items follow by popularity among all
+    users, which also orders equal scores.
+
+    The items of all training users are stored, by number, with their popularity for the user.
+    With `neighbours` of 0 nothing is stored, and the method is UP@r. Only baskets are counted, so
+    times have no effect beyond their order. Similarities whose power is below 1e-300 count as zero.
+
+    Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item
+        with a positive score
+
+    Paper: Faggioli, Polato and Aiolli, Recency Aware Collaborative Filtering for Next Basket
+        Recommendation, UMAP 2020. Our names: `recency` r, `locality` q, `asymmetry` alpha.
+
+    DIFFERS(paper): a query has no user here, so a user who was trained on counts once as of now,
+        with a similarity of one, and once as of the training; there, once. `neighbours` is not in
+        the paper; public implementations have it.
+    DIFFERS(code): of equally similar users the first are chosen.
+    """
+
+    has_item_space: ClassVar[bool] = False
+
+    popularity: Tensor
+
+    def __init__(
+        self,
+        *,
+        items: int,
+        recency: int | None,
+        neighbours: int | None,
+        locality: float,
+        asymmetry: float,
+    ) -> None:
+        super().__init__()
+        self.dim, self.catalog_size = 1, items
+        self.recency, self.neighbours = recency, neighbours
+        self.locality, self.asymmetry = locality, asymmetry
+        # An item of a user's earlier baskets alone is an entry of zero.
+        self.users = SparseMatrix(width=items + 1)
+        self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))
+
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the scores of all items that a history or a similar user has."""
+        own = self._compute_popularity(BasketItems.of_batch(batch))
+        scores = own
+        if len(self.users):
+            scores = own + self._compute_similarities(own) @ self.users.matrix
+        log_scores, rows = order_scores(scores, self.popularity)
+        return EncoderOutput(
+            user=items.new_zeros(len(items), self.dim),
+            repeat_scores=log_scores.to(items.device, items.dtype),
+            repeat_rows=rows.to(items.device),
+        )
+
+    def fit_counts(
+        self,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> Float[Tensor, " rows"]:
+        """Store the items of all users; return the popularity bias."""
+        if self.neighbours != 0:
+            self.users.store(self._compute_popularity(BasketItems.of_events(rows, times, users)))
+        self.popularity.copy_(torch.bincount(rows, minlength=self.catalog_size + 1))
+        return compute_rest_bias(rows, items=self.catalog_size)
+
+    def _compute_popularity(self, baskets: BasketItems) -> SparseRows:
+        """Compute the share of the last baskets that hold an item, 0 for items of earlier ones."""
+        counts = baskets.counts
+        counted = counts if self.recency is None else counts.clip(max=self.recency)
+        is_counted = baskets.from_end < counted[baskets.histories]
+        places = (baskets.histories, baskets.rows)
+        shape = (len(counts), self.catalog_size + 1)
+        held = build_sparse_rows((is_counted.astype(np.float64), places), shape)
+        held.data /= np.repeat(counted, np.diff(held.indptr))
+        return held
+
+    def _compute_similarities(self, own: SparseRows) -> SparseRows:
+        """Compute the similarity of each history with the users that count, to the power."""
+        common = _mark(own) @ _mark(self.users.transposed)
+        sizes, user_sizes = np.diff(own.indptr), np.diff(self.users.matrix.indptr)
+        rows = np.repeat(np.arange(len(sizes)), np.diff(common.indptr))
+        common.data /= sizes[rows] ** self.asymmetry
+        common.data /= user_sizes[common.indices] ** (1 - self.asymmetry)
+        common.data **= self.locality
+        if self.neighbours is not None and self.neighbours < len(self.users):
+            common = common.multiply(select_largest(common.toarray(), self.neighbours)).tocsr()
+        return common
+
+
+def _mark(matrix: SparseRows) -> SparseRows:
+    """Put 1 for every entry, also for those that are zero."""
+    ones = np.ones(len(matrix.data))
+    return build_sparse_rows((ones, matrix.indices, matrix.indptr), matrix.shape)

@@ -1,0 +1,67 @@
+"""The distinct items of every basket of some histories, as flat arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from model.batch import SequenceBatch
+
+
+class BasketItems(NamedTuple):
+    """One entry per item of a basket, sorted by history, basket and row.
+
+    A basket holds the events of one history at one instant; an item is in it or not.
+
+    Attributes:
+        histories: the history of each entry, numbered in the order of the events.
+        baskets: its basket, numbered from 0 within the history, the oldest first.
+        rows: its catalog row.
+        counts: baskets per history.
+    """
+
+    histories: Int64[np.ndarray, " entries"]
+    baskets: Int64[np.ndarray, " entries"]
+    rows: Int64[np.ndarray, " entries"]
+    counts: Int64[np.ndarray, " histories"]
+
+    @classmethod
+    def of_events(
+        cls,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"] | Float64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> "BasketItems":
+        """Read events that are sorted by user, then time; every user is a history."""
+        of_events = (rows.cpu().numpy(), times.cpu().numpy(), users.cpu().numpy())
+        items, instants, owners = of_events
+        first = np.ones(len(items[:1]), dtype=np.bool_)
+        begins_history = np.append(first, owners[1:] != owners[:-1])
+        begins_basket = begins_history | np.append(first, instants[1:] != instants[:-1])
+        numbers = begins_basket.cumsum() - 1
+        firsts = numbers[begins_history]
+        counts = np.diff(np.append(firsts, begins_basket.sum()))
+        order = np.lexsort((items, numbers))
+        items, numbers = items[order], numbers[order]
+        is_distinct = np.append(first, (items[1:] != items[:-1]) | (numbers[1:] != numbers[:-1]))
+        items, numbers = items[is_distinct], numbers[is_distinct]
+        histories = np.repeat(np.arange(len(counts)), counts)[numbers]
+        return cls(histories, numbers - firsts[histories], items, counts)
+
+    @classmethod
+    def of_batch(cls, batch: SequenceBatch) -> "BasketItems":
+        """Read the histories of a batch."""
+        positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
+        is_event = positions < batch.lengths[:, None]
+        samples = torch.arange(len(batch.rows), device=batch.rows.device)
+        return cls.of_events(
+            batch.rows[is_event], batch.times[is_event], samples.repeat_interleave(batch.lengths)
+        )
+
+    @property
+    def from_end(self) -> Int64[np.ndarray, " entries"]:
+        """How many baskets of its history follow that of each entry."""
+        following: Int64[np.ndarray, " entries"] = self.counts[self.histories] - 1 - self.baskets
+        return following
