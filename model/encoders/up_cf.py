@@ -21,10 +21,10 @@ class UPCFConfig(Config):
     """The shares of the last baskets that hold an item, of the user and of similar users."""
 
     kind: Literal["up_cf"] = "up_cf"
-    recency: PositiveInt | None = 5
-    """Last baskets of a user that are counted; null for all."""
+    recency: NonNegativeInt = 5
+    """Last baskets of a user that are counted; 0 for all."""
     neighbours: NonNegativeInt | None = None
-    """Most similar users that count; null for all users, 0 for the user's own baskets alone."""
+    """Most similar users that count, all by default; 0 for the user's own baskets alone."""
     locality: PositiveFloat = 5.0
     """Exponent of a similarity: the larger, the less do dissimilar users count."""
     asymmetry: Annotated[float, Field(ge=0, le=1)] = 0.75
@@ -80,7 +80,7 @@ class UPCF(SequenceEncoder):
         self,
         *,
         items: int,
-        recency: int | None,
+        recency: int,
         neighbours: int | None,
         locality: float,
         asymmetry: float,
@@ -121,7 +121,7 @@ class UPCF(SequenceEncoder):
     def _compute_popularity(self, baskets: BasketItems) -> SparseRows:
         """Compute the share of the last baskets that hold an item, 0 for items of earlier ones."""
         counts = baskets.counts
-        counted = counts if self.recency is None else counts.clip(max=self.recency)
+        counted = counts.clip(max=self.recency) if self.recency else counts
         is_counted = baskets.from_end < counted[baskets.histories]
         places = (baskets.histories, baskets.rows)
         shape = (len(counts), self.catalog_size + 1)

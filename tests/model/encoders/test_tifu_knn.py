@@ -48,6 +48,15 @@ def test_without_a_share_of_others_none_is_stored() -> None:
     assert encoder.state_dict()["users.values"].numel() == 0
 
 
+def test_another_encoder_loads_what_one_has_counted() -> None:
+    users: list[Baskets] = [[[1, 2], [3]], [[2], [4, 5], [1]], [[6]]]
+    config = TIFUKNNConfig(neighbours=2)
+    counted = fit(config, users)
+    for loading in (config.build(items=20), fit(config, users[:1])):
+        loading.load_state_dict(counted.state_dict())
+        assert (score(loading.eval(), [[2], [6]]) == score(counted, [[2], [6]])).all()
+
+
 def test_items_of_nobody_near_follow_by_popularity() -> None:
     encoder = TIFUKNNConfig(neighbours=1).build(items=20).eval()
     assert ranking(encoder, 3)[:4] == [3, 2, 1, 4]  # The nearest user has 1, 2 and 3.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from model.encoders.up_cf import UPCFConfig
 from model.interfaces import SequenceEncoder
-from tests.contracts.counting_encoder import CountingEncoderContract, fit_counts, ranking
+from tests.contracts.counting_encoder import CountingEncoderContract, ranking
 from tests.model.encoders.basket_scores import (
     MOST_ROWS,
     Baskets,
@@ -47,15 +47,14 @@ class TestUPAlone(CountingEncoderContract):
 
 def test_only_the_most_similar_users_count() -> None:
     encoder = UPCFConfig(neighbours=1).build(items=20).eval()
-    # Of users {1, 2}, {1, 2, 3} and {4}, the first is the most similar one.
+    # Of the users {1, 2}, {1, 2, 3} and {4}, the first is the most similar one.
     assert ranking(encoder, 1, 2)[:4] == [1, 2, 4, 3]
-    fit_counts(encoder)
 
 
 @given(
     users=draw_users(),
     baskets=draw_baskets(),
-    recency=st.sampled_from([None, 1, 2, 5]),
+    recency=st.sampled_from([0, 1, 2, 5]),
     neighbours=st.sampled_from([None, 0, 1, 3]),
     locality=st.sampled_from([1.0, 5.0, 10.0]),
     asymmetry=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
@@ -63,7 +62,7 @@ def test_only_the_most_similar_users_count() -> None:
 def test_it_ranks_by_its_formulas(
     users: list[Baskets],
     baskets: Baskets,
-    recency: int | None,
+    recency: int,
     neighbours: int | None,
     locality: float,
     asymmetry: float,
@@ -85,7 +84,7 @@ def test_it_scores_as_cornac(number: int) -> None:
 def test_shares_of_all_baskets_rank_as_gp_top_of_cornac() -> None:
     """GPTop adds an item's baskets in the history and its events per event of the most popular."""
     goldens = read_goldens()
-    config = UPCFConfig(recency=None, neighbours=0)
+    config = UPCFConfig(recency=0, neighbours=0)
     encoder = fit(config, number_from_one(goldens["stored"]), items=goldens["items"])
     queries = number_from_one(goldens["queries"])
     for baskets, scores in zip(queries, goldens["gp_top"], strict=True):
@@ -121,7 +120,7 @@ def list_items(baskets: Baskets) -> set[int]:
 
 
 def compute_popularity(config: UPCFConfig, baskets: Baskets) -> NDArray[np.float64]:
-    last = baskets if config.recency is None else baskets[-config.recency :]
+    last = baskets[-config.recency :]  # All of them for 0.
     return np.array(
         [sum(row in basket for basket in last) / len(last) for row in range(MOST_ROWS + 1)]
     )

@@ -34,7 +34,7 @@ TIFU_SETTINGS = [
 UPCF_SETTINGS = [
     {"recency": 1, "locality": 1, "asymmetry": 0.25},
     {"recency": 5, "locality": 5, "asymmetry": 0.75},
-    {"recency": None, "locality": 10, "asymmetry": 0.0},
+    {"recency": 0, "locality": 10, "asymmetry": 0.0},
 ]
 
 
@@ -91,12 +91,12 @@ def score_up_cf(
     stored: Histories,
     queries: Histories,
     *,
-    recency: int | None,
+    recency: int,
     locality: float,
     asymmetry: float,
 ) -> list[list[float]]:
     """Score all items for every query by cornac's UPCF."""
-    model = UPCF(recency=recency or 0, locality=locality, asymmetry=asymmetry)
+    model = UPCF(recency=recency, locality=locality, asymmetry=asymmetry)
     model.fit(build_dataset(stored))
     model.user_item_matrix.data[:] = 1
     scores = [model.score(-1, baskets) for baskets in queries]
