@@ -23,7 +23,9 @@ def evaluate_bundle(bundle: Bundle, config: RunConfig, events: TrainingEvents) -
     Raises:
         TrainingError: if the events leave no question.
     """
-    split = config.split.split(build_dataset(config, events, None), config.data.predict)
+    data = config.data
+    whole = build_dataset(config, events, None)
+    split = config.split.split(whole, data.predict, data.min_item_events)
     counting = tune_counting(split, exclude_seen=config.data.exclude_seen)
     split = split.reindex(bundle.catalog, bundle.manifest.recommender.actions)
     return build_report(

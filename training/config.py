@@ -30,9 +30,11 @@ class DataConfig(Config):
     """Filters of the events, and the prediction task."""
 
     min_item_events: PositiveInt = 1
-    """Leave out the events of items with fewer events."""
+    """Leave out items with fewer training events: no model recommends them, and as a target of the
+    test they are cold. Which they are does not depend on the test."""
     min_user_events: PositiveInt = 1
-    """Then leave out the events of users with fewer events."""
+    """Leave out the events of users with fewer events, those of the test included: it chooses whom
+    the model is for, not what it could know."""
     predict: Predict = "next_event"
     """The target: the next event, or all events of the user's next instant that has any."""
     ignored_actions: tuple[str, ...] = ()

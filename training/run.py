@@ -195,14 +195,14 @@ def begin_run(
 
 
 def build_dataset(config: RunConfig, events: TrainingEvents, items: pl.DataFrame | None) -> Dataset:
-    """Lay out the events, filtered by the recipe's `[data]` table.
+    """Lay out the events, filtered by the recipe's `[data]` table, except for rare items.
 
-    Events of implausible times are left out, and what a single user has too much of.
+    Events of implausible times are left out, and what a single user has too much of. Rare items are
+    left out by the split, which alone knows the training events.
     """
     if isinstance(events, PlausibleEvents):
         return events.build_dataset(
             items,
-            min_item_events=config.data.min_item_events,
             min_user_events=config.data.min_user_events,
             ignored_actions=config.data.ignored_actions,
         )
@@ -211,7 +211,6 @@ def build_dataset(config: RunConfig, events: TrainingEvents, items: pl.DataFrame
     return Dataset.of(
         limited,
         items,
-        min_item_events=config.data.min_item_events,
         min_user_events=config.data.min_user_events,
         ignored_actions=config.data.ignored_actions,
     )
@@ -225,7 +224,8 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
         DivergedError: if the loss, or a score, is NaN or infinite.
     """
     whole = build_dataset(run.config, events, items)
-    split = run.config.split.split(whole, run.config.data.predict)
+    data = run.config.data
+    split = run.config.split.split(whole, data.predict, data.min_item_events)
     if not len(split.test):
         raise TrainingError(
             "a split must leave a test question, a user with events before and in the test, but of "
@@ -282,7 +282,11 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
     """
     model = fitted.model
     if run.config.fit.refit:
-        model = _refit(run, fitted.whole, fitted.whole.offsets[1:], fitted.state, model)
+        every = fitted.whole.limit_catalog(
+            np.ones(len(fitted.whole), dtype=np.bool_),
+            min_item_events=run.config.data.min_item_events,
+        )
+        model = _refit(run, every, every.offsets[1:], fitted.state, model)
     seconds = time.monotonic() - run.began
     bundle, latency = run.group.run_on_leader(
         lambda: export(
@@ -397,7 +401,7 @@ def _refit(
     fitted: TrainedModel,
 ) -> TrainedModel:
     """Train again, on the events before `train_ends`; see `FitConfig.refit_from`."""
-    is_training = is_before(dataset, train_ends)
+    is_training = is_before(dataset, train_ends) & (dataset.rows > 0)
     config = run.config.fit
     learned: LearnedWeights | None = None
     if config.refit_from == "fitted":

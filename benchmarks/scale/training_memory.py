@@ -96,7 +96,7 @@ def _measure(folder: Path) -> dict[str, float]:
     events = PreparedEvents.open(str(folder)).select_plausible(now())
     whole = build_dataset(config, events, None)
     note("data_set")
-    split = config.split.split(whole, config.data.predict)
+    split = config.split.split(whole, config.data.predict, config.data.min_item_events)
     note("split")
     _, recommender = build_recommender(config, split.dataset, split.is_training)
     note("counts")

@@ -172,14 +172,24 @@ class Dataset:
             if row
         )
 
-    def limit_catalog(self, is_training: NDArray[np.bool_]) -> "Dataset":
+    def limit_catalog(
+        self, is_training: NDArray[np.bool_], *, min_item_events: int = 1
+    ) -> "Dataset":
         """Keep the catalog items of the training events, and count their popularity there.
 
         Items that occur only later become unknown (row 0): no model can have learned them.
+
+        Args:
+            min_item_events: items with fewer training events become unknown, too.
+
+        Raises:
+            TrainingError: if no item is left.
         """
-        trained = np.zeros(len(self.catalog) + 1, dtype=np.bool_)
-        trained[self.rows[is_training]] = True
+        counts = np.bincount(self.rows[is_training], minlength=len(self.catalog) + 1)
+        trained = counts >= max(min_item_events, 1)
         trained[0] = False
+        if not trained.any():
+            raise explain_no_events(min_item_events, 1)
         kept = np.flatnonzero(trained) - 1
         new_row = np.zeros(len(trained), dtype=np.int32)
         new_row[trained] = np.arange(1, len(kept) + 1)

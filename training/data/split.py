@@ -1,4 +1,9 @@
-"""Splits of a data set: training events, and the questions of validation and test."""
+"""Splits of a data set: training events, and the questions of validation and test.
+
+The catalog of a split holds the items of its training events, so that it depends on no later event.
+Items with fewer than `min_item_events` of these are left out of it. A target that it does not hold
+is cold: it counts, and cannot be found.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -66,6 +71,7 @@ class Split:
             it are known at test time.
         validation: the questions of early stopping.
         test: the questions of the report.
+        min_item_events: the training events that an item of the catalog has at least.
     """
 
     dataset: Dataset
@@ -73,11 +79,12 @@ class Split:
     test_starts: NDArray[np.int64]
     validation: Questions
     test: Questions
+    min_item_events: int = 1
 
     @property
     def is_training(self) -> NDArray[np.bool_]:
-        """Whether each event is a training event."""
-        return is_before(self.dataset, self.train_ends)
+        """Whether each event is a training event, which is of an item of the catalog."""
+        return is_before(self.dataset, self.train_ends) & (self.dataset.rows > 0)
 
     @property
     def is_known_before_test(self) -> NDArray[np.bool_]:
@@ -91,13 +98,14 @@ class Split:
             whole: the data set that was split, with the items of all its events.
         """
         known = is_before(whole, self.test_starts)
-        limited = whole.limit_catalog(known)
+        limited = whole.limit_catalog(known, min_item_events=self.min_item_events)
         return Split(
             dataset=limited,
             train_ends=self.test_starts,
             test_starts=self.test_starts,
             validation=self.validation.select(np.zeros(0, dtype=np.int64)),
             test=build_questions(limited, self.test.ends, predict),
+            min_item_events=self.min_item_events,
         )
 
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
@@ -110,6 +118,7 @@ class Split:
             test_starts=self.test_starts,
             validation=replace(self.validation, target_rows=rows[self.validation.target_rows]),
             test=replace(self.test, target_rows=rows[self.test.target_rows]),
+            min_item_events=self.min_item_events,
         )
 
 
@@ -118,7 +127,7 @@ class LeaveOneOutConfig(Config):
 
     kind: Literal["leave_one_out"] = "leave_one_out"
 
-    def split(self, dataset: Dataset, predict: Predict) -> Split:
+    def split(self, dataset: Dataset, predict: Predict, min_item_events: int = 1) -> Split:
         """Split the data set; users with fewer than three events are in training only."""
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
         users = np.flatnonzero(ends - starts >= 3)
@@ -127,7 +136,12 @@ class LeaveOneOutConfig(Config):
         test_starts = ends.copy()
         test_starts[users] -= 1
         return _assemble(
-            dataset, (train_ends, test_starts), ends[users] - 2, ends[users] - 1, predict
+            dataset,
+            (train_ends, test_starts),
+            ends[users] - 2,
+            ends[users] - 1,
+            predict,
+            min_item_events,
         )
 
 
@@ -142,7 +156,7 @@ class ByTimeConfig(Config):
     of: Literal["events", "span"] = "events"
     """Whether the shares are of the events, in order of time, or of the time span."""
 
-    def split(self, dataset: Dataset, predict: Predict) -> Split:
+    def split(self, dataset: Dataset, predict: Predict, min_item_events: int = 1) -> Split:
         """Split the data set."""
         before_test = _find_first_at_or_after(dataset, self._find_cut(dataset, self.test))
         before_validation = _find_first_at_or_after(
@@ -157,6 +171,7 @@ class ByTimeConfig(Config):
             before_validation[validated],
             before_test[tested],
             predict,
+            min_item_events,
         )
 
     def _find_cut(self, dataset: Dataset, latest: float) -> int:
@@ -178,7 +193,7 @@ class ByUserConfig(Config):
     seed: int = 0
     """Seed of the assignment of users; independent of the training seed."""
 
-    def split(self, dataset: Dataset, predict: Predict) -> Split:
+    def split(self, dataset: Dataset, predict: Predict, min_item_events: int = 1) -> Split:
         """Split the users; a question has at least one event before its target."""
         users = len(dataset.user_ids)
         shuffled = np.random.default_rng(self.seed).permutation(users)
@@ -195,6 +210,7 @@ class ByUserConfig(Config):
             _select_later_events(dataset, np.sort(validated)),
             _select_later_events(dataset, np.sort(tested)),
             predict,
+            min_item_events,
         )
 
 
@@ -282,6 +298,7 @@ def _assemble(
     validated: NDArray[np.int64],
     tested: NDArray[np.int64],
     predict: Predict,
+    min_item_events: int,
 ) -> Split:
     train_ends, test_starts = ends
     is_training = is_before(dataset, train_ends)
@@ -291,11 +308,12 @@ def _assemble(
             f"{len(dataset.user_ids)} users it leaves nothing to train on; lower the shares of "
             "validation and test, or bring more events"
         )
-    limited = dataset.limit_catalog(is_training)
+    limited = dataset.limit_catalog(is_training, min_item_events=min_item_events)
     return Split(
         dataset=limited,
         train_ends=train_ends,
         test_starts=test_starts,
         validation=build_questions(limited, validated, predict),
         test=build_questions(limited, tested, predict),
+        min_item_events=min_item_events,
     )
