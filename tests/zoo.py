@@ -82,6 +82,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "shan": _encoder("shan"),
     "din": _fitted(_encoder("din"), loss={"kind": "bce"}),
     "rnn_attention": _encoder("rnn_attention"),
+    # Repeats
+    "slrc": _encoder("slrc"),
+    "slrc_bpr": _fitted(_encoder("slrc"), loss={"kind": "bpr"}),
     # Recurrent
     "gru4rec": _encoder("gru4rec"),
     "lstm": _encoder("lstm"),
@@ -126,7 +129,16 @@ METHODS |= _unlisted()
 
 ATTENDS = {
     name: settings["encoder"]["kind"]
-    in {"counting", "self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
+    in {
+        "counting",
+        "self_attention",
+        "sasrec",
+        "tisasrec",
+        "shan",
+        "din",
+        "rnn_attention",
+        "slrc",
+    }
     for name, settings in METHODS.items()
 }
 """Whether recommendations of the method can include attention."""

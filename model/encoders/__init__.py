@@ -17,6 +17,7 @@ from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.shan import SHANConfig
+from model.encoders.slrc import SLRCConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.encoders.time_lstm import TimeLSTMConfig
 from model.encoders.tisasrec import TiSASRecConfig
@@ -36,6 +37,7 @@ EncoderConfig = Annotated[
     | SASRecConfig
     | SelfAttentionConfig
     | SHANConfig
+    | SLRCConfig
     | TimeJointConfig
     | TimeLSTMConfig
     | TiSASRecConfig
