@@ -105,6 +105,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "markov": {"encoder": {"kind": "markov", "successors": 5}},
     "personal_frequency": {"encoder": {"kind": "personal_frequency"}},
     "counting": {"encoder": {"kind": "counting"}},
+    "taiw": {"encoder": {"kind": "taiw", "neighbours": 5, "steps": 3}},
+    "taiw_alone": {"encoder": {"kind": "taiw", "neighbours": 0, "steps": 3}},
 }
 
 
@@ -138,6 +140,7 @@ ATTENDS = {
         "din",
         "rnn_attention",
         "slrc",
+        "taiw",
     }
     for name, settings in METHODS.items()
 }

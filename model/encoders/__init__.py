@@ -18,6 +18,7 @@ from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.shan import SHANConfig
 from model.encoders.slrc import SLRCConfig
+from model.encoders.taiw import TAIWConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.encoders.time_lstm import TimeLSTMConfig
 from model.encoders.tisasrec import TiSASRecConfig
@@ -38,6 +39,7 @@ EncoderConfig = Annotated[
     | SelfAttentionConfig
     | SHANConfig
     | SLRCConfig
+    | TAIWConfig
     | TimeJointConfig
     | TimeLSTMConfig
     | TiSASRecConfig

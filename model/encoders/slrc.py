@@ -117,4 +117,5 @@ class SLRC(SequenceEncoder):
         days = query_times.unsqueeze(2) - batch.times.unsqueeze(1)
         intervals = (days / UNIT_DAYS).clamp(min=0).float()
         intervals = intervals + torch.where(given, 0.0, self.log_withheld.exp()).unsqueeze(2)
-        return self.kernel(batch.rows.unsqueeze(1), intervals)
+        excitation: Tensor = self.kernel(batch.rows.unsqueeze(1), intervals)
+        return excitation

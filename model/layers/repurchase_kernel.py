@@ -58,6 +58,45 @@ def compute_log_kernel(
     return torch.logaddexp(of_exponential, of_normal)
 
 
+class KernelCoefficients(NamedTuple):
+    """The kernels of some purchases, in the form in which many are computed fastest.
+
+    Attributes:
+        rate: the inverse of the exponential density's mean.
+        exponential: the weight of the exponential.
+        inverse_width: of the normal density.
+        scaled_centre: of the normal density, in its widths.
+        normal: the weight of the normal density's exponential.
+    """
+
+    rate: Float[Tensor, " purchases"]
+    exponential: Float[Tensor, " purchases"]
+    inverse_width: Float[Tensor, " purchases"]
+    scaled_centre: Float[Tensor, " purchases"]
+    normal: Float[Tensor, " purchases"]
+
+    @classmethod
+    def of_shapes(cls, shapes: KernelShapes) -> "KernelCoefficients":
+        """Compute the coefficients of some shapes."""
+        rate = 1 / (shapes.log_mean.exp() + LEAST_WIDTH)
+        inverse_width = 1 / (shapes.log_width.exp() + LEAST_WIDTH)
+        share = shapes.normal_logit.sigmoid()
+        return cls(
+            rate,
+            (1 - share) * rate,
+            inverse_width,
+            shapes.centre * inverse_width,
+            share * inverse_width / math.sqrt(2 * math.pi),
+        )
+
+    def compute(self, intervals: Float[Tensor, " purchases"]) -> Float[Tensor, " purchases"]:
+        """Compute the kernels, without gradients; those of negative intervals are 0."""
+        scaled = (intervals * self.inverse_width).sub_(self.scaled_centre)
+        of_normal = scaled.square_().mul_(-0.5).exp_().mul_(self.normal)
+        decayed = (intervals * self.rate).neg_().exp_()
+        return of_normal.addcmul_(decayed, self.exponential).mul_(intervals >= 0)
+
+
 @final
 class RepurchaseKernel(nn.Module):
     """The learned excitation of an item by each of its past purchases.
@@ -163,3 +202,67 @@ def measure_visit_interval(
     if not len(intervals):
         return DEFAULT_INTERVAL
     return float(intervals.double().median()) / MICROSECONDS_PER_DAY
+
+
+_MOST_EARLIER = 50
+"""Earlier purchases that count for a repeat in a fit, the latest ones."""
+
+
+class KernelFit(NamedTuple):
+    """How shapes are fitted to repeats.
+
+    Attributes:
+        steps: of the optimizer.
+        learning_rate: of the optimizer.
+        shrinkage: of an item's difference from the shape that all items share: a weight of its
+            square beside the sum of the item's losses, one per repeat.
+    """
+
+    steps: int
+    learning_rate: float
+    shrinkage: float
+
+
+def fit_shapes(
+    rows: Int64[Tensor, " events"],
+    times: Int64[Tensor, " events"],
+    users: Int64[Tensor, " events"],
+    *,
+    items: int,
+    fit: KernelFit,
+) -> Float[Tensor, "rows 4"]:
+    """Fit the shapes of the kernels, one row of `KernelShapes` per catalog row.
+
+    The loss of a repeat is that of BPR against an item without purchases: `-log sigmoid` of the sum
+    of its item's kernel over the earlier purchases.
+
+    Args:
+        rows: of events sorted by user, then time.
+        times: epoch microseconds.
+        users: user number of each event.
+        items: catalog size without the padding row.
+    """
+    repeats = find_repeats(rows, times, users, most_earlier=_MOST_EARLIER)
+    shared, offsets = torch.tensor(STARTING_SHAPE), torch.zeros(items + 1, len(STARTING_SHAPE))
+    if not len(repeats.rows):
+        return shared + offsets
+    shared[2] = repeats.latest_days.mean() / UNIT_DAYS
+    # Of the items that repeat: per pair, an item's parameters are looked up in a short table.
+    repeating, item_of = torch.unique(repeats.rows, return_inverse=True)
+    of_items = torch.zeros(len(repeating), len(STARTING_SHAPE))
+    shared, of_items = nn.Parameter(shared), nn.Parameter(of_items)
+    intervals = (repeats.days / UNIT_DAYS).float()
+    optimizer = torch.optim.Adam((shared, of_items), lr=fit.learning_rate)
+    of_pairs = item_of[repeats.repeat_of]
+    with torch.enable_grad():
+        for _ in range(fit.steps):
+            shapes = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
+            density = compute_log_kernel(intervals, shapes).exp()
+            sums = torch.zeros(len(repeats.rows)).index_add(0, repeats.repeat_of, density)
+            penalty = 0.5 * fit.shrinkage * of_items.square().sum()
+            loss = penalty - nn.functional.logsigmoid(sums).sum()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    offsets[repeating] = of_items.detach()
+    return shared.detach() + offsets
