@@ -370,6 +370,26 @@ class CandidateScorer(Protocol):
 
 
 @runtime_checkable
+class MeasuredStart(Protocol):
+    """A learned encoder some of whose parameters start at what is measured in the events."""
+
+    def start_from(
+        self,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> None:
+        """Set these parameters by the training events.
+
+        Args:
+            rows: catalog row of each event; events are sorted by user, then time.
+            times: epoch microseconds.
+            users: user number of each event.
+        """
+        ...
+
+
+@runtime_checkable
 class CountingEncoder(Protocol):
     """An encoder fitted by counting events instead of by gradient descent."""
 

@@ -87,6 +87,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "shan": _encoder("shan"),
     "din": _fitted(_encoder("din"), loss={"kind": "bce"}),
     "rnn_attention": _encoder("rnn_attention"),
+    # Repeats
+    "slrc": _encoder("slrc"),
+    "slrc_bpr": _fitted(_encoder("slrc"), loss={"kind": "bpr"}),
     # Recurrent
     "gru4rec": _encoder("gru4rec"),
     "lstm": _encoder("lstm"),
@@ -112,6 +115,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "tifu_knn_code": {"encoder": {"kind": "tifu_knn", "form": "code", "neighbours": 3}},
     "up_cf": {"encoder": {"kind": "up_cf"}},
     "up": {"encoder": {"kind": "up_cf", "neighbours": 0}},
+    "taiw": {"encoder": {"kind": "taiw", "neighbours": 5, "steps": 3}},
+    "taiw_alone": {"encoder": {"kind": "taiw", "neighbours": 0, "steps": 3}},
 }
 
 
@@ -136,7 +141,17 @@ METHODS |= _unlisted()
 
 ATTENDS = {
     name: settings["encoder"]["kind"]
-    in {"counting", "self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
+    in {
+        "counting",
+        "self_attention",
+        "sasrec",
+        "tisasrec",
+        "shan",
+        "din",
+        "rnn_attention",
+        "slrc",
+        "taiw",
+    }
     for name, settings in METHODS.items()
 }
 """Whether recommendations of the method can include attention."""

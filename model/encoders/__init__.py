@@ -18,6 +18,8 @@ from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.shan import SHANConfig
+from model.encoders.slrc import SLRCConfig
+from model.encoders.taiw import TAIWConfig
 from model.encoders.tifu_knn import TIFUKNNConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.encoders.time_lstm import TimeLSTMConfig
@@ -40,6 +42,8 @@ EncoderConfig = Annotated[
     | SASRecConfig
     | SelfAttentionConfig
     | SHANConfig
+    | SLRCConfig
+    | TAIWConfig
     | TIFUKNNConfig
     | TimeJointConfig
     | TimeLSTMConfig

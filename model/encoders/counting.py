@@ -9,13 +9,9 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import compute_popularity_bias
-
-_TIE_BREAK = 1e-6
-"""Most that the popularity of all time adds to a score: it orders the items without another one."""
+from model.layers.item_counts import compute_recent_popularity_bias
 
 
 class CountingConfig(Config):
@@ -89,10 +85,10 @@ class Counting(SequenceEncoder):
         users: Int64[Tensor, " events"],  # noqa: ARG002
     ) -> Float[Tensor, " rows"]:
         """Return the logarithm of every item's weighted share of the events in the window."""
-        is_recent = torch.ones_like(times, dtype=torch.bool)
-        if self.window_days is not None:
-            begin = times.max() + 1 - round(self.window_days * MICROSECONDS_PER_DAY)
-            is_recent = times >= begin
-        counts = torch.bincount(rows[is_recent], minlength=self.catalog_size + 1).double()
-        ties = compute_popularity_bias(rows, items=self.catalog_size, at_most=_TIE_BREAK)
-        return (self.weight * counts / counts.sum() + ties.exp()).log().float()
+        return compute_recent_popularity_bias(
+            rows,
+            times,
+            items=self.catalog_size,
+            weight=self.weight,
+            window_days=self.window_days,
+        )

@@ -4,6 +4,11 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from model.clock import MICROSECONDS_PER_DAY
+
+_TIE_BREAK = 1e-6
+"""Most that the popularity of all time adds to a share: it orders the items without another one."""
+
 
 def compute_popularity_bias(
     rows: Int64[Tensor, " events"], *, items: int, at_most: float = 0.5
@@ -23,3 +28,30 @@ def compute_popularity_bias(
     distinct, ranks = torch.unique(counts, return_inverse=True)
     weights = at_most * (ranks + 1).double() / len(distinct)
     return torch.cat((torch.zeros(1), weights.log().float()))
+
+
+def compute_recent_popularity_bias(
+    rows: Int64[Tensor, " events"],
+    times: Int64[Tensor, " events"],
+    *,
+    items: int,
+    weight: float,
+    window_days: float | None,
+) -> Float[Tensor, " rows"]:
+    """Return the logarithm of every row's weighted share of the latest events.
+
+    The popularity of all time breaks ties.
+
+    Args:
+        rows: catalog row of every event.
+        times: epoch microseconds.
+        items: catalog size without the padding row.
+        weight: of the share.
+        window_days: days before the last event whose events count; None for all.
+    """
+    is_recent = torch.ones_like(times, dtype=torch.bool)
+    if window_days is not None:
+        is_recent = times >= times.max() + 1 - round(window_days * MICROSECONDS_PER_DAY)
+    counts = torch.bincount(rows[is_recent], minlength=items + 1).double()
+    ties = compute_popularity_bias(rows, items=items, at_most=_TIE_BREAK)
+    return (weight * counts / counts.sum() + ties.exp()).log().float()

@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.errors import TrainingError
-from model.interfaces import CountingEncoder, TimeKernel
+from model.interfaces import CountingEncoder, MeasuredStart, TimeKernel
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig, SoftmaxConfig
 from training.data.dataset import Dataset
@@ -62,6 +63,8 @@ def build_recommender(
     for module in recommender.modules():
         if isinstance(module, TimeKernel):
             module.origin.fill_(int(dataset.times.min()))
+    if isinstance(recommender.encoder, MeasuredStart):
+        recommender.encoder.start_from(*_select_training_events(dataset, is_training))
     starts_from_pairs = config.fit.item_vectors == "co_occurrence"
     is_known = None if learned is None else copy_weights(*learned, recommender, dataset.catalog)
     if recommender.wide is not None or starts_from_pairs:
@@ -98,12 +101,18 @@ def count_events(
             "counting needs an encoder fitted by counts and an item bias that holds them, however "
             f"encoder={type(encoder).__name__}, item_bias={bias is not None}; set item_bias = true"
         )
-    learned = np.flatnonzero(is_training & (dataset.rows > 0))
-    counted_bias = encoder.fit_counts(
-        *(
-            torch.from_numpy(column[learned].astype(np.int64))
-            for column in (dataset.rows, dataset.times, dataset.user_of)
-        )
-    )
+    counted_bias = encoder.fit_counts(*_select_training_events(dataset, is_training))
     with torch.no_grad():
         bias.copy_(counted_bias)
+
+
+def _select_training_events(
+    dataset: Dataset, is_training: NDArray[np.bool_]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Select the rows, times and users of the training events of known items."""
+    learned = np.flatnonzero(is_training & (dataset.rows > 0))
+    rows, times, users = (
+        torch.from_numpy(column[learned].astype(np.int64))
+        for column in (dataset.rows, dataset.times, dataset.user_of)
+    )
+    return rows, times, users

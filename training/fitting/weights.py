@@ -10,8 +10,8 @@ from model.catalog import Catalog
 from model.interfaces import TimeKernel
 from model.recommender import Recommender
 
-_ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
-"""Weights with one row per catalog row; encoders own none."""
+_ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias", "encoder.kernel.offsets")
+"""Weights with one row per catalog row; of the encoders, only SLRC owns any."""
 
 
 class LearnedWeights(NamedTuple):

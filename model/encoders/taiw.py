@@ -1,0 +1,168 @@
+"""TAIW: items weighed by when they are due, of the user and of the nearest other users."""
+
+import math
+from typing import ClassVar, Literal, final
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.clock import MICROSECONDS_PER_DAY
+from model.config import Config
+from model.interfaces import EncoderOutput, SequenceEncoder
+from model.layers.item_counts import compute_recent_popularity_bias
+from model.layers.repurchase_kernel import (
+    DEFAULT_INTERVAL,
+    KernelFit,
+    fit_shapes,
+    measure_visit_interval,
+)
+from model.layers.timed_purchases import TimedPurchases
+
+_KEPT = 2_000
+"""Items that the neighbours score, those of the largest means."""
+
+
+class TAIWConfig(Config):
+    """The user's items weighed by when they are due, averaged with those of other users."""
+
+    kind: Literal["taiw"] = "taiw"
+    neighbours: NonNegativeInt = 100
+    """Users whose vectors are averaged; 0 for a process per item alone."""
+    own_weight: float = Field(default=0.6, gt=0, le=1)
+    """Weight of the user's own vector; the average of the neighbours has the rest."""
+    popularity_weight: NonNegativeFloat = 0.0
+    """Weight of an item's share of all events, as a base intensity beside a share of the user's own
+    vector; with 0 popularity only ranks the items that nothing else does."""
+    window_days: PositiveFloat | None = 28.0
+    """Days before the last training event whose events count as popularity; null for all."""
+    steps: PositiveInt = 100
+    """Steps in which the kernels are fitted."""
+    learning_rate: PositiveFloat = 0.03
+    """Of these steps."""
+    shrinkage: NonNegativeFloat = 100.0
+    """How strongly items are drawn to the kernel that all share; the more, the more repeats an item
+    needs for a kernel of its own."""
+    dim: Literal[1] = 1
+    """Fixed: the model has no item vectors."""
+    max_history: PositiveInt = 1_000
+    """Events of a history in use, the most recent ones."""
+
+    def build(self, *, items: int = 0, actions: int = 0) -> "TAIW":  # noqa: ARG002
+        """Build the module for a catalog of `items`."""
+        return TAIW(
+            items=items,
+            neighbours=self.neighbours,
+            own_weight=self.own_weight,
+            popularity_weight=self.popularity_weight,
+            window_days=self.window_days,
+            fit=KernelFit(self.steps, self.learning_rate, self.shrinkage),
+        )
+
+
+@final
+class TAIW(SequenceEncoder):
+    """Ranks items by their weight in the user's vector and in those of the nearest users.
+
+    The weight of item i in a user's vector at time T is `sum g_i(T - t)` over the purchases of i by
+    the user, `g_i(d) = (1 - pi_i) Exp(d; beta_i) + pi_i Normal(d; mu_i, sigma_i)`. A score is
+    `own_weight` times the user's weight plus `1 - own_weight` times the mean weight of the users
+    whose vectors at the query time are nearest by their angle, in shares of the user's vector. The
+    attention weight of an event is its share of the user's own vector. The training events of all
+    users are part of the model.
+
+    Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item of
+        the neighbours and per event
+
+    Paper: Romanov et al. 2023, "Time-Aware Item Weighting for the Next Basket Recommendations",
+        without a learned base intensity: TAIWI in the authors' code; with no neighbours its
+        repurchase module.
+    DIFFERS(paper): popularity may be a base intensity in place of a factorisation, which has a
+        vector per user: users unknown in training are served alike.
+    DIFFERS(code): kernels are fitted on all repeats in every step, an item's drawn to that of all
+        items by `shrinkage`; the authors stop early instead.
+    DIFFERS(code): the neighbours' vectors are of the query time; theirs are of each neighbour's
+        last basket but one. The search is exact.
+    DIFFERS(code): where the query time is withheld, the median interval between baskets since the
+        last event stands in its place.
+    """
+
+    has_item_space: ClassVar[bool] = False
+
+    visit_interval: Tensor
+
+    def __init__(
+        self,
+        *,
+        items: int,
+        neighbours: int,
+        own_weight: float,
+        popularity_weight: float,
+        window_days: float | None,
+        fit: KernelFit,
+    ) -> None:
+        super().__init__()
+        self.dim, self.catalog_size = 1, items
+        self.neighbours = neighbours if own_weight < 1 else 0
+        self.own_weight = own_weight if neighbours else 1.0
+        self.popularity_weight, self.window_days = popularity_weight, window_days
+        self.fit = fit
+        self.purchases = TimedPurchases(items=items)
+        self.register_buffer("visit_interval", torch.tensor(DEFAULT_INTERVAL))
+
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Weigh the items of each history and of its nearest users at its query time."""
+        lasts = batch.lengths.unsqueeze(1) - 1
+        given = batch.query_given.gather(1, lasts)
+        query_times = batch.query_times.gather(1, lasts)
+        query_times = query_times + torch.where(given, 0.0, self.visit_interval)
+        is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
+        log_weights = self.purchases.weigh(batch.rows, query_times - batch.times)
+        log_weights = log_weights.masked_fill(~is_event, float("-inf"))
+        total = log_weights.logsumexp(-1, keepdim=True)
+        log_shares = log_weights - total
+        own_scores = log_shares + math.log(self.own_weight)
+        encoded = EncoderOutput(
+            user=items.new_zeros(len(items), self.dim),
+            attention=log_shares.exp().unsqueeze(1),
+            repeat_scores=own_scores,
+        )
+        if not self.neighbours:
+            return encoded
+        instants = batch.origins + (query_times.squeeze(1) * MICROSECONDS_PER_DAY).round().long()
+        own = log_shares.new_zeros(len(items), self.catalog_size + 1)
+        own.scatter_add_(1, batch.rows, log_shares.exp())
+        average = torch.stack(
+            [
+                self.purchases.average_nearest(vector, instant, self.neighbours)
+                for vector, instant in zip(own, instants.tolist(), strict=True)
+            ]
+        )
+        kept = average.topk(min(_KEPT, average.shape[1]))
+        of_others = kept.values.log() - total + math.log(1 - self.own_weight)
+        return encoded._replace(
+            repeat_scores=torch.cat((of_others, own_scores), dim=1),
+            repeat_rows=torch.cat((kept.indices, batch.rows), dim=1),
+        )
+
+    def fit_counts(
+        self,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> Float[Tensor, " rows"]:
+        """Fit the kernels and store the purchases; return the base intensity by popularity."""
+        shapes = fit_shapes(rows, times, users, items=self.catalog_size, fit=self.fit)
+        self.purchases.shapes.copy_(shapes)
+        self.visit_interval.fill_(measure_visit_interval(times, users))
+        if self.neighbours:
+            self.purchases.store(rows, times, users)
+        return compute_recent_popularity_bias(
+            rows,
+            times,
+            items=self.catalog_size,
+            weight=self.popularity_weight,
+            window_days=self.window_days,
+        )

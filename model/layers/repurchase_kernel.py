@@ -1,0 +1,268 @@
+"""When users return to an item: a mixture of an exponential and a normal density per item."""
+
+import math
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+
+from model.clock import MICROSECONDS_PER_DAY
+
+UNIT_DAYS = 70.0
+"""Days of the unit in which intervals and densities are measured: the ten weeks of the authors."""
+
+LEAST_WIDTH = 0.25 / UNIT_DAYS
+"""Least mean of the exponential and least standard deviation of the normal: a quarter of a day.
+Events of one day often share a clock time, where a density could grow without bound."""
+
+DEFAULT_INTERVAL = 30.0
+"""Days of an interval that the training events do not show."""
+
+
+class KernelShapes(NamedTuple):
+    """The shapes of the kernels of some items, in units of `UNIT_DAYS`.
+
+    Attributes:
+        normal_logit: the logarithm of the odds of the normal density.
+        log_mean: of the exponential density, above the least.
+        centre: of the normal density.
+        log_width: of the normal density, above the least.
+    """
+
+    normal_logit: Float[Tensor, "*items"]
+    log_mean: Float[Tensor, "*items"]
+    centre: Float[Tensor, "*items"]
+    log_width: Float[Tensor, "*items"]
+
+
+STARTING_SHAPE = (0.0, 0.0, DEFAULT_INTERVAL / UNIT_DAYS, 0.0)
+"""Both densities weigh alike, and each is `UNIT_DAYS` wide."""
+
+
+def compute_log_kernel(
+    intervals: Float[Tensor, "*#shape"], shapes: KernelShapes
+) -> Float[Tensor, "*shape"]:
+    """Compute the logarithm of `(1 - pi) Exp(interval; beta) + pi Normal(interval; mu, sigma)`.
+
+    Args:
+        intervals: since the purchase, in units of `UNIT_DAYS`.
+        shapes: of the purchase's item.
+    """
+    mean = shapes.log_mean.exp() + LEAST_WIDTH
+    width = shapes.log_width.exp() + LEAST_WIDTH
+    log_normal = nn.functional.logsigmoid(shapes.normal_logit)
+    of_exponential = log_normal - shapes.normal_logit - mean.log() - intervals / mean
+    level = log_normal - width.log() - 0.5 * math.log(2 * math.pi)
+    of_normal = level - 0.5 * ((intervals - shapes.centre) / width).square()
+    return torch.logaddexp(of_exponential, of_normal)
+
+
+class KernelCoefficients(NamedTuple):
+    """The kernels of some purchases, in the form in which many are computed fastest.
+
+    Attributes:
+        rate: the inverse of the exponential density's mean.
+        exponential: the weight of the exponential.
+        inverse_width: of the normal density.
+        scaled_centre: of the normal density, in its widths.
+        normal: the weight of the normal density's exponential.
+    """
+
+    rate: Float[Tensor, " purchases"]
+    exponential: Float[Tensor, " purchases"]
+    inverse_width: Float[Tensor, " purchases"]
+    scaled_centre: Float[Tensor, " purchases"]
+    normal: Float[Tensor, " purchases"]
+
+    @classmethod
+    def of_shapes(cls, shapes: KernelShapes) -> "KernelCoefficients":
+        """Compute the coefficients of some shapes."""
+        rate = 1 / (shapes.log_mean.exp() + LEAST_WIDTH)
+        inverse_width = 1 / (shapes.log_width.exp() + LEAST_WIDTH)
+        share = shapes.normal_logit.sigmoid()
+        return cls(
+            rate,
+            (1 - share) * rate,
+            inverse_width,
+            shapes.centre * inverse_width,
+            share * inverse_width / math.sqrt(2 * math.pi),
+        )
+
+    def compute(self, intervals: Float[Tensor, " purchases"]) -> Float[Tensor, " purchases"]:
+        """Compute the kernels, without gradients; those of negative intervals are 0."""
+        scaled = (intervals * self.inverse_width).sub_(self.scaled_centre)
+        of_normal = scaled.square_().mul_(-0.5).exp_().mul_(self.normal)
+        decayed = (intervals * self.rate).neg_().exp_()
+        return of_normal.addcmul_(decayed, self.exponential).mul_(intervals >= 0)
+
+
+@final
+class RepurchaseKernel(nn.Module):
+    """The learned excitation of an item by each of its past purchases.
+
+    The logarithm of `alpha g(interval)`, where g is the density of `compute_log_kernel`. What an
+    item's parameters differ by from those shared by all items decays with the weights, so items
+    with few repeats stay close to the others.
+
+    Shape: rows (*), intervals (*) -> (*)
+
+    Args:
+        items: catalog size without the padding row.
+    """
+
+    def __init__(self, *, items: int) -> None:
+        super().__init__()
+        # Log alpha, then the shape. The excitation of one purchase weighs as the base intensity of
+        # all items.
+        start = (math.log(max(items, 1)), *STARTING_SHAPE)
+        self.shared = nn.Parameter(torch.tensor(start))
+        self.offsets = nn.Parameter(torch.zeros(items + 1, len(start)))
+
+    @torch.no_grad()
+    def start_at(self, interval_days: float) -> None:
+        """Start the centre of the normal density at an interval."""
+        self.shared[3] = interval_days / UNIT_DAYS
+
+    def forward(
+        self, rows: Int64[Tensor, "*events"], intervals: Float[Tensor, "*#shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """Compute the logarithm of the excitation by each purchase.
+
+        Args:
+            rows: of the purchases; their shape broadcasts to that of the intervals.
+            intervals: since the purchases, in units of `UNIT_DAYS`.
+        """
+        log_alpha, *shape = (self.shared + self.offsets[rows]).unbind(-1)
+        return log_alpha + compute_log_kernel(intervals, KernelShapes(*shape))
+
+
+class Repeats(NamedTuple):
+    """Purchases of an item by a user who has bought it before, paired with the earlier ones.
+
+    Attributes:
+        rows: per repeat, its item.
+        repeat_of: per pair, its repeat.
+        days: per pair, the interval between the two purchases.
+        latest_days: per repeat, the interval since the latest earlier purchase.
+    """
+
+    rows: Int64[Tensor, " repeats"]
+    repeat_of: Int64[Tensor, " pairs"]
+    days: Float64[Tensor, " pairs"]
+    latest_days: Float64[Tensor, " repeats"]
+
+
+def find_repeats(
+    rows: Int64[Tensor, " events"],
+    times: Int64[Tensor, " events"],
+    users: Int64[Tensor, " events"],
+    *,
+    most_earlier: int,
+) -> Repeats:
+    """Pair every repeat with up to `most_earlier` of the purchases before it, the latest ones.
+
+    Purchases of one instant do not precede each other.
+
+    Args:
+        rows: of events sorted by user, then time.
+        times: epoch microseconds.
+        users: user number of each event.
+    """
+    pair = users * (rows.amax() + 1 if len(rows) else 1) + rows
+    order = pair.argsort(stable=True)  # Within a pair of user and item, by time.
+    pair, times, rows = pair[order], times[order], rows[order]
+    is_first = torch.ones_like(pair, dtype=torch.bool)
+    is_first[1:] = pair[1:] != pair[:-1]
+    is_new = is_first.clone()
+    is_new[1:] |= times[1:] != times[:-1]
+    rows, times, is_first = rows[is_new], times[is_new], is_first[is_new]
+    index = torch.arange(len(rows))
+    earlier = index - torch.where(is_first, index, 0).cummax(0).values
+    repeats = earlier.nonzero().squeeze(1)
+    counts = earlier[repeats].clamp(max=most_earlier)
+    repeat_of = torch.arange(len(repeats)).repeat_interleave(counts)
+    lag = torch.arange(len(repeat_of)) - (counts.cumsum(0) - counts)[repeat_of] + 1
+    later = repeats[repeat_of]
+    days = (times[later] - times[later - lag]).double() / MICROSECONDS_PER_DAY
+    return Repeats(rows[repeats], repeat_of, days, days[lag == 1])
+
+
+def measure_visit_interval(
+    times: Int64[Tensor, " events"], users: Int64[Tensor, " events"]
+) -> float:
+    """Measure the median interval in days between successive instants of a user.
+
+    Args:
+        times: epoch microseconds of events sorted by user, then time.
+        users: user number of each event.
+    """
+    intervals = times[1:] - times[:-1]
+    intervals = intervals[(users[1:] == users[:-1]) & (intervals > 0)]
+    if not len(intervals):
+        return DEFAULT_INTERVAL
+    return float(intervals.double().median()) / MICROSECONDS_PER_DAY
+
+
+_MOST_EARLIER = 50
+"""Earlier purchases that count for a repeat in a fit, the latest ones."""
+
+
+class KernelFit(NamedTuple):
+    """How shapes are fitted to repeats.
+
+    Attributes:
+        steps: of the optimizer.
+        learning_rate: of the optimizer.
+        shrinkage: of an item's difference from the shape that all items share: a weight of its
+            square beside the sum of the item's losses, one per repeat.
+    """
+
+    steps: int
+    learning_rate: float
+    shrinkage: float
+
+
+def fit_shapes(
+    rows: Int64[Tensor, " events"],
+    times: Int64[Tensor, " events"],
+    users: Int64[Tensor, " events"],
+    *,
+    items: int,
+    fit: KernelFit,
+) -> Float[Tensor, "rows 4"]:
+    """Fit the shapes of the kernels, one row of `KernelShapes` per catalog row.
+
+    The loss of a repeat is that of BPR against an item without purchases: `-log sigmoid` of the sum
+    of its item's kernel over the earlier purchases.
+
+    Args:
+        rows: of events sorted by user, then time.
+        times: epoch microseconds.
+        users: user number of each event.
+        items: catalog size without the padding row.
+    """
+    repeats = find_repeats(rows, times, users, most_earlier=_MOST_EARLIER)
+    shared, offsets = torch.tensor(STARTING_SHAPE), torch.zeros(items + 1, len(STARTING_SHAPE))
+    if not len(repeats.rows):
+        return shared + offsets
+    shared[2] = repeats.latest_days.mean() / UNIT_DAYS
+    # Of the items that repeat: per pair, an item's parameters are looked up in a short table.
+    repeating, item_of = torch.unique(repeats.rows, return_inverse=True)
+    of_items = torch.zeros(len(repeating), len(STARTING_SHAPE))
+    shared, of_items = nn.Parameter(shared), nn.Parameter(of_items)
+    intervals = (repeats.days / UNIT_DAYS).float()
+    optimizer = torch.optim.Adam((shared, of_items), lr=fit.learning_rate)
+    of_pairs = item_of[repeats.repeat_of]
+    with torch.enable_grad():
+        for _ in range(fit.steps):
+            shapes = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
+            density = compute_log_kernel(intervals, shapes).exp()
+            sums = torch.zeros(len(repeats.rows)).index_add(0, repeats.repeat_of, density)
+            penalty = 0.5 * fit.shrinkage * of_items.square().sum()
+            loss = penalty - nn.functional.logsigmoid(sums).sum()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    offsets[repeating] = of_items.detach()
+    return shared.detach() + offsets

@@ -1,0 +1,66 @@
+"""Kernels of repurchases, and the repeats that they are fitted to."""
+
+import math
+
+import torch
+
+from model.layers.repurchase_kernel import (
+    DEFAULT_INTERVAL,
+    KernelCoefficients,
+    KernelFit,
+    KernelShapes,
+    compute_log_kernel,
+    find_repeats,
+    fit_shapes,
+    measure_visit_interval,
+)
+from tests.contracts.histories import DAY, START
+
+
+def test_a_kernel_is_a_density_over_all_intervals() -> None:
+    # From -40 units: the normal part reaches below zero, the exponential one does not.
+    shapes = KernelShapes(*(torch.tensor(one) for one in (0.4, -0.3, 1.2, -1.0)))
+    grid = torch.linspace(0, 40, 400_001, dtype=torch.float64)
+    total = compute_log_kernel(grid, shapes).exp().sum() * (grid[1] - grid[0])
+    assert math.isclose(total, 1.0, rel_tol=1e-2)
+
+
+def test_coefficients_compute_the_same_kernel() -> None:
+    torch.manual_seed(0)
+    shapes, intervals = KernelShapes(*torch.randn(4, 50)), 3 * torch.rand(50)
+    found = KernelCoefficients.of_shapes(shapes).compute(intervals)
+    torch.testing.assert_close(found, compute_log_kernel(intervals, shapes).exp())
+    assert (KernelCoefficients.of_shapes(shapes).compute(-intervals - 1e-3) == 0).all()
+
+
+def test_repeats_are_paired_with_all_purchases_before_them() -> None:
+    rows = torch.tensor([1, 2, 1, 1, 3, 3, 1])
+    times = START + DAY * torch.tensor([0, 5, 10, 40, 0, 0, 3])
+    users = torch.tensor([0, 0, 0, 0, 1, 1, 1])
+    found = find_repeats(rows, times, users, most_earlier=50)
+    assert found.rows.tolist() == [1, 1]
+    assert found.repeat_of.tolist() == [0, 1, 1]
+    assert found.days.tolist() == [10, 30, 40]
+    assert found.latest_days.tolist() == [10, 30]
+    assert find_repeats(rows, times, users, most_earlier=1).days.tolist() == [10, 30]
+
+
+def test_a_fit_finds_the_interval_of_each_item() -> None:
+    # Of every user, two purchases of one of the items.
+    users = torch.arange(30).repeat_interleave(2)
+    rows = 1 + users % 2
+    days = torch.where(rows == 1, 21, 60) * (torch.arange(60) % 2)
+    fit = KernelFit(steps=400, learning_rate=0.05, shrinkage=1e-3)
+    shapes = fit_shapes(rows, START + DAY * days, users, items=3, fit=fit)
+    log_kernel = compute_log_kernel(
+        torch.tensor([21 / 70, 60 / 70]), KernelShapes(*shapes.T[:, 1:3])
+    )
+    crossed = compute_log_kernel(torch.tensor([10 / 70, 30 / 70]), KernelShapes(*shapes.T[:, 1:3]))
+    assert (log_kernel > crossed + 1).all()
+
+
+def test_the_visit_interval_is_the_median_between_instants() -> None:
+    times = START + DAY * torch.tensor([0, 0, 4, 10, 3, 5])
+    users = torch.tensor([0, 0, 0, 0, 1, 1])
+    assert measure_visit_interval(times, users) == 4.0
+    assert measure_visit_interval(times[:2], users[:2]) == DEFAULT_INTERVAL
