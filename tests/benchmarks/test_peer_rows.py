@@ -22,9 +22,7 @@ class = "query time given"
 role = "peer"
 seeds = 2
 peer = { kind = "rectools_hstu", patience = 2 }
-
-[rows.search]
-"peer.dropout" = [0.2, 0.5]
+trials = [{ dropout = 0.2 }, { dropout = 0.5, learning_rate = 0.01 }]
 """
 
 
@@ -57,7 +55,7 @@ def test_a_peer_has_the_sizes_of_its_suite(suite: Suite) -> None:
 
 def test_a_peers_settings_are_data_split_and_its_own(suite: Suite) -> None:
     settings = suite.merge_settings(suite.row("hstu"), 1)
-    assert {*settings} == {"split", "peer", "fit", "budget_seconds", "search"}
+    assert {*settings} == {"split", "peer", "fit", "budget_seconds", "trials"}
     assert settings["fit"] == {"seed": 1, "monitor": "ndcg@10"}
 
 
@@ -68,8 +66,8 @@ def test_a_peer_is_recorded_as_every_row(
     assert first.peer is not None
     assert "numpy" in first.peer.versions
     assert [trial.settings for trial in first.trials] == [
-        {"peer.dropout": 0.2},
-        {"peer.dropout": 0.5},
+        {"dropout": 0.2},
+        {"dropout": 0.5, "learning_rate": 0.01},
     ]
     assert second.trials == first.trials
     assert first.config["dropout"] in (0.2, 0.5)

@@ -78,6 +78,8 @@ class Cell(Config):
     """Processor time of a peer's fit."""
     search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
     """Values to choose from on the validation questions, by the dotted name of a setting."""
+    trials: tuple[Settings, ...] = ()
+    """Or tables of settings to choose from."""
     record: Path
     device: str = "cpu"
     threads: int = 1
@@ -205,9 +207,9 @@ def _run_recipe(
     reporter = _ProgressReporter(report_progress)
 
     def choose() -> tuple[TriedSettings, ...]:
-        return try_settings(cell.config, cell.search, events, items)
+        return try_settings(cell.config, cell.search or cell.trials, events, items)
 
-    trials = choose_once(cell, choose) if cell.search else ()
+    trials = choose_once(cell, choose) if cell.search or cell.trials else ()
     config = replace_settings(cell.config, find_best(trials)) if trials else cell.config
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -266,10 +268,11 @@ def _run_peer(
 
     def choose() -> tuple[TriedSettings, ...]:
         return search_settings(
-            cell.search, lambda changes: validate(_replace_peer_settings(peer, changes))
+            cell.search or cell.trials,
+            lambda changes: validate(_replace_peer_settings(peer, changes)),
         )
 
-    trials = choose_once(cell, choose) if cell.search else ()
+    trials = choose_once(cell, choose) if cell.search or cell.trials else ()
     config = _replace_peer_settings(peer, find_best(trials)) if trials else peer
     with tempfile.TemporaryDirectory() as work:
         outcome = run_peer(
@@ -325,9 +328,7 @@ def _run_peer(
 
 
 def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
-    """Replace settings of a peer, by name with or without the table's (peer.dropout)."""
-    named = {name.removeprefix("peer."): value for name, value in changes.items()}
-    replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | named)
+    replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | changes)
     return replaced
 
 

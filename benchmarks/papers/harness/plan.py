@@ -61,8 +61,9 @@ def plan(suite: Suite, selection: Selection) -> Plan:
             result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
         else:
             # Later seeds take the settings that the first one has chosen.
-            (first if row.search else result.cells).append(cells[0])
-            (later if row.search else result.cells).extend(cells[1:])
+            has_choice = bool(row.search or row.trials)
+            (first if has_choice else result.cells).append(cells[0])
+            (later if has_choice else result.cells).extend(cells[1:])
     return Plan(first + result.cells + later, result.failures)
 
 
@@ -80,6 +81,7 @@ def _build_cell(
         folder=folder.absolute(),
         data=files,
         search=row.search,
+        trials=row.trials,
         peer=build_peer(suite, row),
         peer_budget_seconds=suite.peer_budget_seconds,
         record=(selection.results / suite.name / f"{name}.json").absolute(),

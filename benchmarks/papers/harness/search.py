@@ -27,19 +27,30 @@ class TriedSettings(Config):
     value: float
 
 
+Choice = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]
+"""What settings are chosen from: values by the dotted name of a setting, of which one is changed at
+a time, beginning with the first of each; or tables of settings by dotted name."""
+
+
 def search_settings(
-    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], float]
+    choice: Choice, measure: Callable[[Settings], float]
 ) -> tuple[TriedSettings, ...]:
-    """Change one setting at a time, in the order given, until no change improves the metric.
+    """Try all tables of settings, or change one setting at a time until no change helps.
 
     Args:
-        search: the values to choose from, by the dotted name of a setting. The search begins with
-            the first value of each.
         measure: computes the metric of some settings.
 
     Returns:
         What was tried, in order.
     """
+    if not isinstance(choice, Mapping):
+        return tuple(TriedSettings(settings=each, value=measure(each)) for each in choice)
+    return _search_by_coordinate(choice, measure)
+
+
+def _search_by_coordinate(
+    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], float]
+) -> tuple[TriedSettings, ...]:
     measured: dict[tuple[JsonValue, ...], float] = {}
     names = [*search]
 
@@ -69,7 +80,7 @@ def find_best(trials: Sequence[TriedSettings]) -> Settings:
 
 def try_settings(
     config: RunConfig,
-    search: Mapping[str, Sequence[JsonValue]],
+    choice: Choice,
     events: pl.DataFrame,
     items: pl.DataFrame | None,
 ) -> tuple[TriedSettings, ...]:
@@ -80,7 +91,7 @@ def try_settings(
     """
     split = config.split.split(build_dataset(config, events, items), config.data.predict)
     return search_settings(
-        search, lambda changes: _validate(replace_settings(config, changes), split, events, items)
+        choice, lambda changes: _validate(replace_settings(config, changes), split, events, items)
     )
 
 

@@ -86,6 +86,8 @@ class Row(Config):
     """Values to choose from on the validation questions, by the dotted name of a setting, such as
     encoder.neighbours. One setting is changed at a time, in this order; the first value of each is
     where the search begins."""
+    trials: tuple[Settings, ...] = ()
+    """Or tables of such settings to choose from."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -98,6 +100,11 @@ class Row(Config):
             raise ValueError(
                 "a row with the recommended recipe keeps the data and split of its suite, but row "
                 f"{self.name} changes them; change [base.data] or [base.split]"
+            )
+        if self.search and self.trials:
+            raise ValueError(
+                f"a row has a search or trials to choose from, but row {self.name} has both; "
+                "leave one out"
             )
         if (self.peer is None) != (self.role != "peer"):
             raise ValueError(
@@ -220,7 +227,7 @@ class Suite(Config):
         Raises:
             TrainingError: if the row changes the recommended recipe, which is not known.
         """
-        search: Settings = {"search": {name: [*values] for name, values in row.search.items()}}
+        choice = _describe_choice(row)
         if row.peer is not None:
             shared: Settings = {
                 name: self.base[name] for name in ("data", "split") if name in self.base
@@ -230,7 +237,7 @@ class Suite(Config):
                 "peer": _inherit_sizes(self.base.get("encoder"), row.peer),
                 "budget_seconds": self.peer_budget_seconds,
             }
-            return settings | search if row.search else settings
+            return settings | choice
         recipe = self._find_recipe(row)
         for setting in row.without:
             recipe = _remove(recipe, setting.split("."))
@@ -243,9 +250,7 @@ class Suite(Config):
         changed: Settings = {name: value for name, value in changes.items() if value}
         if row.wide is not None:
             changed["wide"] = row.wide
-        if row.search:
-            changed |= search
-        return merge(recipe, changed)
+        return merge(recipe, changed | choice)
 
     @property
     def _monitor(self) -> JsonValue:
@@ -271,7 +276,7 @@ class Suite(Config):
             TrainingError: if a setting is unknown or invalid; the message names the row.
         """
         settings = self.merge_settings(row, seed)
-        for name in ("search", "peer", "budget_seconds"):
+        for name in ("search", "trials", "peer", "budget_seconds"):
             settings.pop(name, None)
         if "encoder" in settings:
             settings["encoder"] = _drop_unknown_fields(settings["encoder"], row.encoder)
@@ -332,6 +337,16 @@ def merge(base: Settings, changes: Settings) -> Settings:
         else:
             merged[name] = value
     return merged
+
+
+def _describe_choice(row: Row) -> Settings:
+    """Describe what the row's settings are chosen from; empty if there is no choice."""
+    choice: Settings = {}
+    if row.search:
+        choice["search"] = {name: [*values] for name, values in row.search.items()}
+    if row.trials:
+        choice["trials"] = [*row.trials]
+    return choice
 
 
 def _remove(settings: Settings, path: list[str]) -> Settings:
