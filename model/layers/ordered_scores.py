@@ -38,7 +38,7 @@ class OrderedScores(NamedTuple):
 def rank_popularity(rows: Int64[Tensor, " events"], *, items: int) -> Int64[Tensor, " rows"]:
     """Rank the rows of a catalog by their events, from 0; equal counts have equal ranks."""
     counts = torch.bincount(rows, minlength=items + 1)
-    _, ranks = torch.unique(counts, return_inverse=True)
+    ranks: Tensor = torch.unique(counts, return_inverse=True)[1]
     return ranks
 
 
