@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.ordered_scores import compute_rest_bias, order_scores
+from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, build_sparse_rows
 
 
@@ -101,5 +101,5 @@ class BasketMarkov(SequenceEncoder):
         before = held[following - 1]
         self.followers.store(before.T.tocsr() @ held[following])
         self.followed.copy_(torch.from_numpy(before.sum(axis=0)))
-        self.popularity.copy_(torch.bincount(rows, minlength=self.catalog_size + 1))
+        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)

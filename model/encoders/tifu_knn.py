@@ -13,7 +13,7 @@ from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import select_largest
-from model.layers.ordered_scores import compute_rest_bias, order_scores
+from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
 Decay = Annotated[float, Field(gt=0, le=1)]
@@ -132,7 +132,7 @@ class TIFUKNN(SequenceEncoder):
         """Store the vectors of all users; return the popularity bias."""
         if self.own_share < 1:
             self.users.store(self._compute_vectors(BasketItems.of_events(rows, times, users)))
-        self.popularity.copy_(torch.bincount(rows, minlength=self.catalog_size + 1))
+        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 
     def _compute_vectors(self, baskets: BasketItems) -> SparseRows:

@@ -13,7 +13,7 @@ from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import select_largest
-from model.layers.ordered_scores import compute_rest_bias, order_scores
+from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
 
@@ -115,7 +115,7 @@ class UPCF(SequenceEncoder):
         """Store the items of all users; return the popularity bias."""
         if self.neighbours != 0:
             self.users.store(self._compute_popularity(BasketItems.of_events(rows, times, users)))
-        self.popularity.copy_(torch.bincount(rows, minlength=self.catalog_size + 1))
+        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 
     def _compute_popularity(self, baskets: BasketItems) -> SparseRows:

@@ -15,8 +15,12 @@ _LEAST = -60.0
 """Logarithm of a score, at least: single precision holds its exponential."""
 _GAP = 1e-5
 """Between the logarithms of different scores, at least: more than single precision rounds."""
-_DECIMALS = 10
-"""Of the logarithms that are compared: sums of the same terms in another order are equal."""
+_STEPS = 1e10
+"""Of a logarithm, per unit: sums of the same terms in another order have the same number."""
+_LOWEST = -746
+"""Below the logarithm of the smallest double."""
+_RANK_BITS = 20
+"""Of the ranks of popularity, which are as many as there are different counts of events."""
 
 
 class OrderedScores(NamedTuple):
@@ -29,6 +33,13 @@ class OrderedScores(NamedTuple):
 
     log_scores: Float[Tensor, "batch repeats"]
     rows: Int64[Tensor, "batch repeats"]
+
+
+def rank_popularity(rows: Int64[Tensor, " events"], *, items: int) -> Int64[Tensor, " rows"]:
+    """Rank the rows of a catalog by their events, from 0; equal counts have equal ranks."""
+    counts = torch.bincount(rows, minlength=items + 1)
+    ranks: Tensor = torch.unique(counts, return_inverse=True)[1]
+    return ranks
 
 
 def compute_rest_bias(rows: Int64[Tensor, " events"], *, items: int) -> Float[Tensor, " rows"]:
@@ -46,25 +57,27 @@ def order_scores(scores: SparseRows, popularity: Int64[Tensor, " rows"]) -> Orde
 
     Args:
         scores: batch x rows; zeros have no repeat score.
-        popularity: of each row, larger is better among equal scores.
+        popularity: `rank_popularity` of each row, which orders equal scores.
     """
     scores.eliminate_zeros()
-    counts = np.diff(scores.indptr)
-    histories = np.repeat(np.arange(len(counts)), counts)
-    rows, logs = scores.indices.astype(np.int64), np.log(scores.data).round(_DECIMALS)
-    counted = popularity.cpu().numpy()[rows]
-    # Within a history from the worst to the best, and of equal ones from the last row to the first.
-    order = np.lexsort((-rows, counted, logs, histories))
-    rows, logs, counted = rows[order], logs[order], counted[order]
-    places = np.arange(len(rows)) - np.repeat(scores.indptr[:-1], counts)
-    shape = (len(counts), max(int(counts.max(initial=0)), 1))
-    steps, spaced = np.zeros(shape), np.full(shape, -np.inf)
-    spaced[histories, places] = logs.clip(min=_LEAST)
-    steps[histories[1:], places[1:]] = (logs[1:] != logs[:-1]) | (counted[1:] != counted[:-1])
-    gaps = _GAP * (steps.cumsum(axis=1) - steps[:, :1])
-    spaced = np.maximum.accumulate(spaced - gaps, axis=1) + gaps
-    log_scores = np.full(shape, -np.inf, dtype=np.float32)
-    ordered_rows = np.zeros(shape, dtype=np.int64)
-    best_first = (histories, counts[histories] - 1 - places)
-    log_scores[best_first], ordered_rows[best_first] = spaced[histories, places], rows
-    return OrderedScores(torch.from_numpy(log_scores), torch.from_numpy(ordered_rows))
+    counts = np.diff(scores.indptr)[:, None]
+    places = np.arange(max(int(counts.max(initial=0)), 1))
+    is_score = places < counts
+    keys = np.full(is_score.shape, np.iinfo(np.int64).max)
+    rows = np.zeros(is_score.shape, dtype=np.int64)
+    rows[is_score] = scores.indices
+    steps = np.rint((np.log(scores.data) - _LOWEST) * _STEPS).astype(np.int64)
+    keys[is_score] = (steps << _RANK_BITS) + popularity.cpu().numpy()[scores.indices]
+    # From the worst to the best, what is no score at the end.
+    order = keys.argsort(axis=1)
+    keys, rows = (np.take_along_axis(one, order, axis=1) for one in (keys, rows))
+    logs = ((keys >> _RANK_BITS) / _STEPS + _LOWEST).clip(min=_LEAST)
+    gaps = _GAP * np.cumsum(np.diff(keys, axis=1, prepend=keys[:, :1]) != 0, axis=1)
+    spaced = np.maximum.accumulate(logs - gaps, axis=1) + gaps
+    from_best = np.maximum(counts - 1 - places, 0)
+    log_scores = np.take_along_axis(spaced, from_best, axis=1).astype(np.float32)
+    rows = np.take_along_axis(rows, from_best, axis=1)
+    return OrderedScores(
+        torch.from_numpy(np.where(is_score, log_scores, np.float32(-np.inf))),
+        torch.from_numpy(np.where(is_score, rows, 0)),
+    )

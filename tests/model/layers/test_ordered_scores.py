@@ -4,27 +4,38 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.layers.ordered_scores import OrderedScores, compute_rest_bias, order_scores
+from model.layers.ordered_scores import (
+    OrderedScores,
+    compute_rest_bias,
+    order_scores,
+    rank_popularity,
+)
 from model.layers.sparse_matrix import build_sparse_rows
 from model.recommender import add_repeat_scores
 
-POPULARITY = torch.tensor([0, 5, 3, 9, 1, 5, 2])
+EVENTS = [0, 5, 3, 9, 1, 5, 2]
+"""Per row."""
+ROWS = torch.arange(len(EVENTS)).repeat_interleave(torch.tensor(EVENTS))
 
 
 def order(*of_histories: dict[int, float]) -> OrderedScores:
     """Order scores by row, one history after the other."""
-    scores = np.zeros((len(of_histories), len(POPULARITY)))
+    scores = np.zeros((len(of_histories), len(EVENTS)))
     for history, by_row in enumerate(of_histories):
         scores[history, list(by_row)] = list(by_row.values())
     places = scores.nonzero()
-    return order_scores(build_sparse_rows((scores[places], places), scores.shape), POPULARITY)
+    ranks = rank_popularity(ROWS, items=6)
+    return order_scores(build_sparse_rows((scores[places], places), scores.shape), ranks)
 
 
 def add(ordered: OrderedScores) -> Tensor:
     """Add to a bias of popularity, as a recommender does."""
-    events = torch.arange(len(POPULARITY)).repeat_interleave(POPULARITY)
-    bias = compute_rest_bias(events, items=len(POPULARITY) - 1)
+    bias = compute_rest_bias(ROWS, items=6)
     return add_repeat_scores(bias.expand(len(ordered.rows), -1), *ordered)
+
+
+def test_equal_numbers_of_events_have_equal_ranks() -> None:
+    assert rank_popularity(ROWS, items=6).tolist() == [0, 4, 3, 5, 1, 4, 2]
 
 
 def test_repeat_scores_are_logarithms_best_first() -> None:
