@@ -38,8 +38,11 @@ class TAIWConfig(Config):
     vector; with 0 popularity only ranks the items that nothing else does."""
     window_days: PositiveFloat | None = 28.0
     """Days before the last training event whose events count as popularity; null for all."""
-    steps: PositiveInt = 100
-    """Steps in which the kernels are fitted."""
+    start: Literal["all_items", "own"] = "all_items"
+    """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
+    mean and the spread of each item's own, drawn to those of all."""
+    steps: NonNegativeInt = 100
+    """Steps in which the kernels are fitted from there."""
     learning_rate: PositiveFloat = 0.03
     """Of these steps."""
     shrinkage: NonNegativeFloat = 100.0
@@ -58,7 +61,12 @@ class TAIWConfig(Config):
             own_weight=self.own_weight,
             popularity_weight=self.popularity_weight,
             window_days=self.window_days,
-            fit=KernelFit(self.steps, self.learning_rate, self.shrinkage),
+            fit=KernelFit(
+                self.steps,
+                self.learning_rate,
+                self.shrinkage,
+                is_measured=self.start == "own",
+            ),
         )
 
 
