@@ -127,7 +127,7 @@ class TAIW(SequenceEncoder):
         query_times = batch.query_times.gather(1, lasts)
         query_times = query_times + torch.where(given, 0.0, self.visit_interval)
         is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
-        log_weights = self.purchases.weigh(batch.rows, query_times - batch.times)
+        log_weights = self.purchases.compute_log_weights(batch.rows, query_times - batch.times)
         log_weights = log_weights.masked_fill(~is_event, float("-inf"))
         total = log_weights.logsumexp(-1, keepdim=True)
         log_shares = log_weights - total

@@ -105,11 +105,11 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
     shapes = encoder.purchases.shapes.double().numpy()
     own = np.zeros(ITEMS + 1)
     for row, at in history:
-        own[row] += _weigh((query_time - at) / DAY, shapes[row])
+        own[row] += _compute_weight((query_time - at) / DAY, shapes[row])
     users = np.zeros((5, ITEMS + 1))
     for row, at, owner in zip(rows, times, owners, strict=True):
         if at <= query_time:
-            users[owner, row] += _weigh((query_time - at) / DAY, shapes[row])
+            users[owner, row] += _compute_weight((query_time - at) / DAY, shapes[row])
     cosines = users @ own / np.maximum(np.linalg.norm(users, axis=1), 1e-20)
     nearest = np.argsort(-cosines)[:neighbours]
     share = np.bincount(rows, minlength=ITEMS + 1) / len(rows)
@@ -121,7 +121,7 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
     )
 
 
-def _weigh(days: float, shape: np.ndarray) -> float:
+def _compute_weight(days: float, shape: np.ndarray) -> float:
     """Compute (1 - pi) Exp + pi Normal as the paper writes it."""
     interval = days / UNIT_DAYS
     pi = 1 / (1 + math.exp(-shape[0]))
