@@ -17,6 +17,7 @@ from model.layers.repurchase_kernel import (
     UNIT_DAYS,
     RepurchaseKernel,
     find_repeats,
+    measure_shapes,
     measure_visit_interval,
 )
 
@@ -57,7 +58,9 @@ class SLRC(SequenceEncoder):
         compared by their logarithms.
     DIFFERS(code): an item's parameters are a shared value plus an offset that weight decay draws
         to zero; `alpha`, `beta` and `sigma` are exponentials and `pi` a sigmoid instead of clipped
-        values. `alpha` starts at the number of items instead of 1.
+        values. `alpha` starts at the number of items instead of 1; `mu` and `sigma` at the mean and
+        the standard deviation of an item's repeat intervals, drawn to those of all, instead of
+        at the mean of all and at ten weeks.
     DIFFERS(code): where the query time is withheld, a learned interval since the last event stands
         in its place.
     """
@@ -77,10 +80,9 @@ class SLRC(SequenceEncoder):
         times: Int64[Tensor, " events"],
         users: Int64[Tensor, " events"],
     ) -> None:
-        """Start the lifetime of items at the mean repeat interval."""
-        latest = find_repeats(rows, times, users, most_earlier=1).latest_days
-        if len(latest):
-            self.kernel.start_at(float(latest.mean()))
+        """Start the lifetimes of items at their repeat intervals."""
+        repeats = find_repeats(rows, times, users, most_earlier=1)
+        self.kernel.start_at(measure_shapes(repeats, items=len(self.kernel.offsets) - 1))
         self.log_withheld.fill_(math.log(measure_visit_interval(times, users) / UNIT_DAYS))
 
     def encode_positions(

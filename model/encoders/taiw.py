@@ -38,8 +38,11 @@ class TAIWConfig(Config):
     vector; with 0 popularity only ranks the items that nothing else does."""
     window_days: PositiveFloat | None = 28.0
     """Days before the last training event whose events count as popularity; null for all."""
-    steps: PositiveInt = 100
-    """Steps in which the kernels are fitted."""
+    start: Literal["all_items", "own"] = "all_items"
+    """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
+    mean and the spread of each item's own, drawn to those of all."""
+    steps: NonNegativeInt = 100
+    """Steps in which the kernels are fitted from there."""
     learning_rate: PositiveFloat = 0.03
     """Of these steps."""
     shrinkage: NonNegativeFloat = 100.0
@@ -58,7 +61,12 @@ class TAIWConfig(Config):
             own_weight=self.own_weight,
             popularity_weight=self.popularity_weight,
             window_days=self.window_days,
-            fit=KernelFit(self.steps, self.learning_rate, self.shrinkage),
+            fit=KernelFit(
+                self.steps,
+                self.learning_rate,
+                self.shrinkage,
+                is_measured=self.start == "own",
+            ),
         )
 
 
@@ -119,7 +127,7 @@ class TAIW(SequenceEncoder):
         query_times = batch.query_times.gather(1, lasts)
         query_times = query_times + torch.where(given, 0.0, self.visit_interval)
         is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
-        log_weights = self.purchases.weigh(batch.rows, query_times - batch.times)
+        log_weights = self.purchases.compute_log_weights(batch.rows, query_times - batch.times)
         log_weights = log_weights.masked_fill(~is_event, float("-inf"))
         total = log_weights.logsumexp(-1, keepdim=True)
         log_shares = log_weights - total

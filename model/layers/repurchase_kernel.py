@@ -20,6 +20,10 @@ DEFAULT_INTERVAL = 30.0
 """Days of an interval that the training events do not show."""
 
 
+_DRAWN = 5.0
+"""Repeats of all items that count beside an item's own where its start is measured."""
+
+
 class KernelShapes(NamedTuple):
     """The shapes of the kernels of some items, in units of `UNIT_DAYS`.
 
@@ -120,9 +124,10 @@ class RepurchaseKernel(nn.Module):
         self.offsets = nn.Parameter(torch.zeros(items + 1, len(start)))
 
     @torch.no_grad()
-    def start_at(self, interval_days: float) -> None:
-        """Start the centre of the normal density at an interval."""
-        self.shared[3] = interval_days / UNIT_DAYS
+    def start_at(self, shapes: Float[Tensor, "rows 4"]) -> None:
+        """Start at the shapes of `measure_shapes`: those of row 0 are shared."""
+        self.shared[1:] = shapes[0]
+        self.offsets[:, 1:] = shapes - shapes[0]
 
     def forward(
         self, rows: Int64[Tensor, "*events"], intervals: Float[Tensor, "*#shape"]
@@ -188,6 +193,45 @@ def find_repeats(
     return Repeats(rows[repeats], repeat_of, days, days[lag == 1])
 
 
+def start_shapes(repeats: Repeats, *, items: int) -> Float[Tensor, "rows 4"]:
+    """Return the authors' start, one row of `KernelShapes` per catalog row, all alike.
+
+    The normal density has the mean interval of all repeats as its centre.
+
+    Args:
+        items: catalog size without the padding row.
+    """
+    shapes = torch.tensor(STARTING_SHAPE).repeat(items + 1, 1)
+    if len(repeats.rows):
+        shapes[:, 2] = repeats.latest_days.mean() / UNIT_DAYS
+    return shapes
+
+
+def measure_shapes(repeats: Repeats, *, items: int) -> Float[Tensor, "rows 4"]:
+    """Measure the normal density of every item, one row of `KernelShapes` per catalog row.
+
+    Its centre is the mean interval since the latest purchase and its width their standard
+    deviation, both drawn to those of all items as if `_DRAWN` repeats of all were the item's. Row 0
+    has those of all items. The rest is as in `start_shapes`.
+
+    Args:
+        items: catalog size without the padding row.
+    """
+    shapes = torch.tensor(STARTING_SHAPE).repeat(items + 1, 1)
+    intervals = repeats.latest_days / UNIT_DAYS
+    if not len(intervals):
+        return shapes
+    counts, sums, squares = (
+        torch.bincount(repeats.rows, weights, minlength=items + 1)
+        for weights in (torch.ones_like(intervals), intervals, intervals.square())
+    )
+    mean = (sums + _DRAWN * intervals.mean()) / (counts + _DRAWN)
+    square = (squares + _DRAWN * intervals.square().mean()) / (counts + _DRAWN)
+    shapes[:, 2] = mean.float()
+    shapes[:, 3] = (square - mean.square()).clamp(min=LEAST_WIDTH**2).sqrt().log().float()
+    return shapes
+
+
 def measure_visit_interval(
     times: Int64[Tensor, " events"], users: Int64[Tensor, " events"]
 ) -> float:
@@ -214,6 +258,7 @@ class KernelFit(NamedTuple):
     Attributes:
         steps: of the optimizer.
         learning_rate: of the optimizer.
+        is_measured: whether items start at their own intervals, as `measure_shapes` measures them.
         shrinkage: of an item's difference from the shape that all items share: a weight of its
             square beside the sum of the item's losses, one per repeat.
     """
@@ -221,6 +266,7 @@ class KernelFit(NamedTuple):
     steps: int
     learning_rate: float
     shrinkage: float
+    is_measured: bool = False
 
 
 def fit_shapes(
@@ -243,26 +289,27 @@ def fit_shapes(
         items: catalog size without the padding row.
     """
     repeats = find_repeats(rows, times, users, most_earlier=_MOST_EARLIER)
-    shared, offsets = torch.tensor(STARTING_SHAPE), torch.zeros(items + 1, len(STARTING_SHAPE))
-    if not len(repeats.rows):
-        return shared + offsets
-    shared[2] = repeats.latest_days.mean() / UNIT_DAYS
+    start = measure_shapes if fit.is_measured else start_shapes
+    shapes = start(repeats, items=items)
+    if not len(repeats.rows) or not fit.steps:
+        return shapes
     # Of the items that repeat: per pair, an item's parameters are looked up in a short table.
     repeating, item_of = torch.unique(repeats.rows, return_inverse=True)
-    of_items = torch.zeros(len(repeating), len(STARTING_SHAPE))
-    shared, of_items = nn.Parameter(shared), nn.Parameter(of_items)
+    starts = shapes[repeating] - shapes[0]
+    shared, of_items = nn.Parameter(shapes[0].clone()), nn.Parameter(starts.clone())
     intervals = (repeats.days / UNIT_DAYS).float()
     optimizer = torch.optim.Adam((shared, of_items), lr=fit.learning_rate)
     of_pairs = item_of[repeats.repeat_of]
     with torch.enable_grad():
         for _ in range(fit.steps):
-            shapes = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
-            density = compute_log_kernel(intervals, shapes).exp()
+            of_kernels = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
+            density = compute_log_kernel(intervals, of_kernels).exp()
             sums = torch.zeros(len(repeats.rows)).index_add(0, repeats.repeat_of, density)
             penalty = 0.5 * fit.shrinkage * of_items.square().sum()
             loss = penalty - nn.functional.logsigmoid(sums).sum()
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-    offsets[repeating] = of_items.detach()
-    return shared.detach() + offsets
+    fitted: Tensor = shared.detach().repeat(items + 1, 1)
+    fitted[repeating] += of_items.detach()
+    return fitted

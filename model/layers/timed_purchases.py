@@ -81,7 +81,9 @@ class TimedPurchases(nn.Module):
         self.rows, self.times = rows[order].int().to(device), times[order].to(device)
         self._vectors = None
 
-    def weigh(self, rows: Int64[Tensor, "*purchases"], days: Tensor) -> Float[Tensor, "*purchases"]:
+    def compute_log_weights(
+        self, rows: Int64[Tensor, "*purchases"], days: Tensor
+    ) -> Float[Tensor, "*purchases"]:
         """Compute the logarithms of the kernels of items, some days after their purchases."""
         shapes = KernelShapes(*self.shapes[rows].unbind(-1))
         return compute_log_kernel((days / UNIT_DAYS).clamp(min=0).float(), shapes)

@@ -90,11 +90,14 @@ def _excite(
     return math.exp(log_alpha) * ((1 - pi) * exponential + pi * normal)
 
 
-def test_lifetimes_start_at_the_mean_repeat_interval() -> None:
+def test_lifetimes_start_at_the_repeat_intervals_of_items() -> None:
     encoder = SLRCConfig(dim=8).build(items=3)
-    rows = torch.tensor([1, 2, 1, 1, 3, 3])
-    times = START + DAY * torch.tensor([0, 5, 10, 40, 0, 0])
-    encoder.start_from(rows, times, torch.tensor([0, 0, 0, 0, 1, 1]))
+    users = torch.arange(400).repeat_interleave(2)
+    rows = 1 + users % 2
+    days = torch.where(rows == 1, 10, 40) * (torch.arange(800) % 2)
+    encoder.start_from(rows, START + DAY * days, users)
     weights = encoder.state_dict()
-    assert math.isclose(weights["kernel.shared"][3] * UNIT_DAYS, 20, rel_tol=1e-5)
-    assert math.isclose(weights["log_withheld"].exp() * UNIT_DAYS, 5, rel_tol=1e-5)
+    centres = (weights["kernel.shared"] + weights["kernel.offsets"])[:, 3] * UNIT_DAYS
+    # Of all items, of two items with 200 repeats each, and of one without any.
+    torch.testing.assert_close(centres, torch.tensor([25.0, 10, 40, 25]), rtol=0, atol=0.5)
+    assert math.isclose(weights["log_withheld"].exp() * UNIT_DAYS, 25, abs_tol=15.1)

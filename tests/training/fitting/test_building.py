@@ -4,14 +4,17 @@ import torch
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch, collate, look_up_history
+from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.encoders.popularity import PopularityConfig
+from model.encoders.slrc import SLRC, SLRCConfig
 from model.errors import TrainingError
 from model.history import Query
 from model.recommender import Recommender
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.wide import WideConfig
 from tests import tiny
+from tests.training.recipes import RUN
 from training.config import BCEConfig, FitConfig, GBCEConfig, LossConfig, RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
@@ -126,3 +129,36 @@ def test_a_loss_with_negatives_starts_in_balance(loss: LossConfig) -> None:
     assert gradient is not None
     assert gradient.abs().max() > 1e-4
     assert gradient.sum().item() == pytest.approx(0, abs=1e-6)
+
+
+def test_slrc_starts_at_the_intervals_of_the_training_part() -> None:
+    config = RUN.model_copy(update={"encoder": SLRCConfig(dim=8)})
+    day = tiny.DAY
+    data = Dataset.of(
+        tiny.event_log(
+            [("u", "a", tiny.FIRST_AT + 10 * day * n) for n in range(40)]
+            + [("u", "a", tiny.FIRST_AT + 2000 * day)]
+        )
+    )
+    is_training = np.arange(len(data)) < len(data) - 1
+    _, recommender = build_recommender(config, data, is_training)
+    assert isinstance(recommender.encoder, SLRC)
+    centre = recommender.encoder.state_dict()["kernel.shared"][3] * 70
+    torch.testing.assert_close(centre, torch.tensor(10.0))
+
+
+def test_items_keep_their_kernels_when_the_catalog_changes() -> None:
+    config = RUN.model_copy(update={"encoder": SLRCConfig(dim=8)})
+    data = Dataset.of(tiny.event_log([("u", item, tiny.FIRST_AT) for item in ("a", "b", "c")]))
+    everything = np.ones(len(data), dtype=np.bool_)
+    described, _ = build_recommender(config, data, everything)
+    learned = described.model_copy(update={"items": 2}).build()
+    assert isinstance(learned.encoder, SLRC)
+    offsets = learned.encoder.kernel.offsets
+    with torch.no_grad():
+        offsets.copy_(torch.arange(3.0)[:, None].expand_as(offsets))
+    weights = LearnedWeights(learned, Catalog.from_ids(["c", "b"]))
+    _, recommender = build_recommender(config, data, everything, learned=weights)
+    assert isinstance(recommender.encoder, SLRC)
+    # Rows a, b, c; a is new.
+    assert recommender.encoder.state_dict()["kernel.offsets"][1:, 0].tolist() == [0, 2, 1]

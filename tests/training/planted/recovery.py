@@ -115,7 +115,7 @@ def predict_test(fitted: Fitted, planted: PlantedEvents, *, live: bool = False) 
     model = np.zeros((len(questions), planted.oracle.shape[1]))
     with use_counts(recommender, fitted.live if live else recommender.counts):
         for block in score_questions(
-            recommender, dataset, questions, max_history=recommender.encoder.max_history
+            recommender, dataset, questions, max_history=fitted.model.config.encoder.max_history
         ):
             probabilities = torch.softmax(block.scores[:, 1:].double(), -1).numpy()
             model[np.ix_(block.questions, columns)] = probabilities
