@@ -9,7 +9,8 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.fourier_basis import BasisProjection, basis, damp
+from model.layers.damped_basis import damp
+from model.layers.fourier_basis import BasisProjection, basis
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 from model.popularity_table import PopularityFeatures
