@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
-from model.layers.fourier_basis import BasisProjection, basis, damp
+from model.layers.damped_basis import damp
+from model.layers.fourier_basis import BasisProjection, basis
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 from model.popularity_table import PopularityFeatures

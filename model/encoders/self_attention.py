@@ -21,14 +21,13 @@ from model.interfaces import (
 )
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
 from model.layers.composed_maps import TimeProjection
+from model.layers.damped_basis import DampedBasis, damp
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import (
     BasisProjection,
     basis,
-    compute_damped_basis,
     compute_phasors,
-    damp,
     rotate,
     scaled_basis,
 )
@@ -465,8 +464,10 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         if kernel is not None:
             kernel = torch.cat((kernel, kernel.gather(2, own.unsqueeze(1))), dim=2)
         if damped is not None:
-            of_own = damped[torch.arange(len(own), device=own.device)[:, None], 0, own]
-            damped = torch.cat((damped, of_own.unsqueeze(1)), dim=2)
+            rows = torch.arange(len(own), device=own.device).unsqueeze(1)
+            damped = damped.map(
+                lambda pairs: torch.cat((pairs, pairs[rows, 0, own].unsqueeze(1)), dim=2)
+            )
         phasors: HeadPhasors | None = None
         if isinstance(self.time_encoding, ContentRotation):
             orders = last if baskets is None else baskets[0, last]
@@ -497,12 +498,12 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
         return self.derive("projection", self.time_encoding.basis_projection)
 
-    def _compute_damped(self, query_times: Tensor, times: Tensor) -> Tensor | None:
-        """Compute the damped basis of all intervals: batch, queries, len, basis."""
+    def _compute_damped(self, query_times: Tensor, times: Tensor) -> DampedBasis | None:
+        """Compute the damped basis of all intervals, if it decays."""
         rates = self._derive_rates()
         if rates is None:
             return None
-        return compute_damped_basis(times, query_times, self._derive_frequencies(), rates)
+        return DampedBasis.build(times, query_times, self._derive_frequencies(), rates)
 
     def _compute_phasors(
         self, encoding: ContentRotation, orders: Tensor, times: Tensor

@@ -8,11 +8,6 @@ is a point on the unit circle, the phasor `exp(i w x)`. For an event at `t` and 
 so `b(T - t) = R(T) b(t)`, where the rotation `R(T)` (conjugate, then turn by `w T`) depends on the
 query time only. Attention rotates its queries and its outputs by `R(T)` instead of computing
 features for every pair of instants.
-
-A basis may be damped: each pair decays by `exp(-l x)`. That factor of a pair of instants is also a
-product, `exp(-l T) exp(l t)`, but one that floating point does not hold: at a rate per second,
-`exp(l t)` overflows within a quarter of an hour, and no common origin serves all positions of a
-causal pass. So a damped basis is computed for every pair.
 """
 
 import math
@@ -25,8 +20,6 @@ from torch import Tensor
 
 _TURN = torch.tensor(2 * math.pi, dtype=torch.float64)
 """A tensor, since the export to ONNX rounds numbers to float32."""
-_LARGEST_EXPONENT = -math.log(1e-12)
-"""Nothing decays below 1e-12: there are no denormal numbers, which are slow."""
 
 
 class BasisProjection(NamedTuple):
@@ -59,41 +52,6 @@ def compute_phasors(angles: Float64[Tensor, "*shape angles"]) -> Float[Tensor, "
     return torch.stack((reduced.cos(), reduced.sin()), dim=-1).flatten(-2)
 
 
-def damp(
-    undamped: Float[Tensor, "*shape basis"],
-    intervals: Float64[Tensor, "*shape"],
-    rates: Float64[Tensor, " frequencies"],
-) -> Float[Tensor, "*shape basis"]:
-    """Multiply the basis at `intervals` by `exp(-rate interval)`, and by one at negative intervals.
-
-    Args:
-        rates: one of each frequency, per day.
-    """
-    return undamped * _compute_decay(intervals, rates).repeat_interleave(2, dim=-1)
-
-
-def _compute_decay(
-    intervals: Float64[Tensor, "*shape"], rates: Float64[Tensor, " frequencies"]
-) -> Float[Tensor, "*shape frequencies"]:
-    exponents = intervals.float().unsqueeze(-1) * rates.float()
-    return torch.exp(-exponents.clamp(min=0.0).clamp(max=_LARGEST_EXPONENT))
-
-
-def compute_damped_basis(
-    times: Float64[Tensor, "#batch len"],
-    query_times: Float64[Tensor, "#batch queries"],
-    frequencies: Float64[Tensor, " frequencies"],
-    rates: Float64[Tensor, " frequencies"],
-) -> Float[Tensor, "batch queries len basis"]:
-    """Compute the conjugate of the damped basis of every interval from an event to a query time."""
-    decay = _compute_decay(query_times.unsqueeze(2) - times.unsqueeze(1), rates)
-    event_cosine, event_sine = _pair(basis(times, frequencies)).unsqueeze(1).unbind(-1)
-    query_cosine, query_sine = _pair(basis(query_times, frequencies)).unsqueeze(2).unbind(-1)
-    cosine = event_cosine * query_cosine + event_sine * query_sine
-    sine = event_sine * query_cosine - event_cosine * query_sine
-    return torch.stack((cosine * decay, sine * decay), dim=-1).flatten(-2)
-
-
 def rotate(
     coefficients: Float[Tensor, "*shape basis"], at: Float[Tensor, "*#shape basis"]
 ) -> Float[Tensor, "*shape basis"]:
@@ -104,7 +62,7 @@ def rotate(
     """
     if not at.shape[-1]:
         return coefficients
-    return _multiply(at, _pair(coefficients), conjugated=True)
+    return _multiply(at, split_pairs(coefficients), conjugated=True)
 
 
 def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape basis"]:
@@ -114,11 +72,10 @@ def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*sh
 
 
 class Turns(NamedTuple):
-    """What attention computes with from the query times: rotations of heads, or a damped basis.
+    """The rotations `R(T)` of heads whose last coordinates belong to the basis.
 
-    The rotations are `R(T)` of the last coordinates of heads, which belong to the basis. Two of
-    them are one complex product each, of all coordinates: those before the basis are multiplied by
-    one. `conjugate` of a linear map spares the conjugation in `R(T)`.
+    Two rotations are one complex product each, of all coordinates: those before the basis are
+    multiplied by one. `conjugate` of a linear map spares the conjugation in `R(T)`.
 
     Or they are of the content, where an encoding rotates that instead of having features.
 
@@ -126,12 +83,10 @@ class Turns(NamedTuple):
         pairs: ones, then the phasors of the query times, as real numbers; None without a basis. Of
             the content: its phasors, then ones.
         of_content: whether the content is rotated, which is that of queries and keys alone.
-        damped: the conjugate of the damped basis of every interval, in place of a rotation.
     """
 
     pairs: Float[Tensor, "#batch queries #heads pairs 2"] | None = None
     of_content: bool = False
-    damped: Float[Tensor, "batch queries len basis"] | None = None
 
     @classmethod
     def build(
@@ -145,14 +100,14 @@ class Turns(NamedTuple):
         if not queries.shape[-1]:
             return cls()
         padded = F.pad(queries, (len(ones) - queries.shape[-1], 0)) + ones
-        return cls(_pair(padded.unsqueeze(2)))
+        return cls(split_pairs(padded.unsqueeze(2)))
 
     @classmethod
     def build_of_content(
         cls, phasors: Float[Tensor, "#batch instants #heads turned"], width: int
     ) -> "Turns":
         """Build the turns of heads of `width` coordinates whose first ones are rotated."""
-        pairs = _pair(phasors)
+        pairs = split_pairs(phasors)
         missing = width // 2 - pairs.shape[-2]
         if missing:
             ones = torch.ones_like(pairs[..., :1, :1]).expand(*pairs.shape[:-2], missing, 1)
@@ -185,7 +140,8 @@ def pad_ones(queries: Float[Tensor, "*shape basis"], width: int) -> Float[Tensor
     return ones
 
 
-def _pair(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencies 2"]:
+def split_pairs(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencies 2"]:
+    """Split a basis, or coefficients of one, into cosines and sines."""
     # Not -1: there may be no instant.
     return at.reshape(*at.shape[:-1], at.shape[-1] // 2, 2)
 
@@ -214,7 +170,7 @@ def _multiply(
         )
         return product.view(factors.shape)
     turns = torch.view_as_complex(pairs)
-    product = torch.view_as_complex(_pair(factors)) * (turns.conj() if conjugated else turns)
+    product = torch.view_as_complex(split_pairs(factors)) * (turns.conj() if conjugated else turns)
     return torch.view_as_real(product).flatten(-2)
 
 

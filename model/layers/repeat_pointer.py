@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from model.layers.damped_basis import DampedBasis
 from model.layers.fourier_basis import BasisProjection
 from model.layers.time_aware_attention import (
-    DampedBasis,
     EventBasis,
     HeadPhasors,
     KernelScale,

@@ -19,6 +19,7 @@ from model.layers.composed_maps import (
     compose_by_head,
     compose_output,
 )
+from model.layers.damped_basis import DampedBasis
 from model.layers.derived import DerivingModule
 from model.layers.fourier_basis import BasisProjection, Turns, conjugate, pad_ones
 from model.layers.heads import split_last
@@ -28,8 +29,6 @@ _SLOWEST, _FASTEST = 3650.0, 365.0
 
 EventBasis = Float[Tensor, "#batch len basis"]
 QueryBasis = Float[Tensor, "#batch queries basis"]
-DampedBasis = Float[Tensor, "batch #queries len damped"]
-"""The conjugate of the basis of every interval from an event to a query time."""
 HeadPhasors = Float[Tensor, "#batch instants #heads turned"]
 """By how much the planes of content turn, as cosines and sines."""
 
@@ -176,7 +175,7 @@ class TimeAwareQueryKey(DerivingModule):
         *,
         phasors: HeadPhasors | None = None,
         damped: DampedBasis | None = None,
-    ) -> Turns:
+    ) -> Turns | DampedBasis:
         """Build what depends on the query times.
 
         Args:
@@ -186,7 +185,7 @@ class TimeAwareQueryKey(DerivingModule):
         if phasors is not None:
             return Turns.build_of_content(phasors, self.content)
         if damped is not None:
-            return Turns(damped=damped)
+            return damped
         ones = self.derive("ones", lambda: pad_ones(queries, self.content))
         return Turns.build(queries, ones)
 
@@ -201,13 +200,13 @@ class TimeAwareQueryKey(DerivingModule):
         self,
         queries: Float[Tensor, "batch heads queries width"],
         keys: Float[Tensor, "batch heads len key_width"],
-        turns: Turns,
+        turns: Turns | DampedBasis,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the products of queries and keys, and those with a damped basis."""
-        if turns.damped is None:
+        if isinstance(turns, Turns):
             return queries @ keys.transpose(-1, -2)
         content, coefficients = queries.tensor_split((self.content,), dim=-1)
-        return content @ keys.transpose(-1, -2) + multiply_damped(coefficients, turns.damped)
+        return content @ keys.transpose(-1, -2) + turns.multiply(coefficients)
 
     def project_keys(
         self,
@@ -228,7 +227,7 @@ class TimeAwareQueryKey(DerivingModule):
     def project_queries(
         self,
         states: Float[Tensor, "batch queries inputs"],
-        turns: Turns,
+        turns: Turns | DampedBasis,
         projection: BasisProjection,
         damping: Damping | None = None,
     ) -> Float[Tensor, "batch heads queries width"]:
@@ -331,12 +330,12 @@ class TimeAwareAttention(DerivingModule):
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        turns: Turns,
+        turns: Turns | DampedBasis,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch queries dim"]:
         """Attend from `states`, at the query times of `turns`, to the events."""
-        if turns.damped is not None:
+        if isinstance(turns, DampedBasis):
             weights = self.attention_weights(states, key_values, turns, projection, mask)
             return self.apply_weights(weights, key_values, turns, projection)
         visible, is_causal, bias = mask
@@ -358,7 +357,7 @@ class TimeAwareAttention(DerivingModule):
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        turns: Turns,
+        turns: Turns | DampedBasis,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
@@ -377,7 +376,7 @@ class TimeAwareAttention(DerivingModule):
         states: Float[Tensor, "queries positions inputs"],
         shared: KeyValues,
         own: KeyValues,
-        turns: Turns,
+        turns: Turns | DampedBasis,
         projection: BasisProjection,
         visible: Bool[Tensor, "queries 1 all_events"],
         bias: Float[Tensor, "queries heads 1 all_events"] | None = None,
@@ -402,8 +401,8 @@ class TimeAwareAttention(DerivingModule):
         """
         heads = self._project_queries(states, turns, projection)
         count, events = len(heads), shared.keys.shape[2]
-        damped, coefficients = turns.damped, heads[..., self.query_key.content :]
-        if damped is not None:
+        coefficients = heads[..., self.query_key.content :]
+        if isinstance(turns, DampedBasis):
             heads = heads[..., : self.query_key.content]
 
         def multiply(left: Tensor, right: Tensor) -> Tensor:
@@ -416,32 +415,34 @@ class TimeAwareAttention(DerivingModule):
             (multiply(heads, shared.keys.transpose(-1, -2)), heads @ own.keys.transpose(-1, -2)),
             dim=-1,
         )
-        if damped is not None:
-            logits = logits + multiply_damped(coefficients, damped)
+        if isinstance(turns, DampedBasis):
+            logits = logits + turns.multiply(coefficients)
         if bias is not None:
             logits = logits + bias
         weights = logits.masked_fill(~visible.unsqueeze(1), float("-inf")).softmax(-1)
         of_shared, of_own = weights.tensor_split((events,), dim=-1)
         output = multiply(of_shared, shared.values) + of_own @ own.values
-        return self._merge_heads(
-            _append_damped(output, weights, damped), turns, projection
-        ), weights
+        return self._merge_heads(_append_damped(output, weights, turns), turns, projection), weights
 
     def apply_weights(
         self,
         weights: Float[Tensor, "batch heads queries len"],
         key_values: KeyValues,
-        turns: Turns,
+        turns: Turns | DampedBasis,
         projection: BasisProjection,
     ) -> Float[Tensor, "batch queries dim"]:
         """Compute the output of `attend` from given weights, which need not sum to one."""
-        output = _append_damped(weights @ key_values.values, weights, turns.damped)
+        output = _append_damped(weights @ key_values.values, weights, turns)
         return self._merge_heads(output, turns, projection)
 
-    def _project_queries(self, states: Tensor, turns: Turns, projection: BasisProjection) -> Tensor:
+    def _project_queries(
+        self, states: Tensor, turns: Turns | DampedBasis, projection: BasisProjection
+    ) -> Tensor:
         return self.query_key.project_queries(states, turns, projection, self.damping)
 
-    def _merge_heads(self, output: Tensor, turns: Turns, projection: BasisProjection) -> Tensor:
+    def _merge_heads(
+        self, output: Tensor, turns: Turns | DampedBasis, projection: BasisProjection
+    ) -> Tensor:
         composed = self.derive("output", lambda: self._compose_output(projection))
         return composed(turns.turn_back(output.transpose(1, 2)).flatten(2))
 
@@ -471,20 +472,11 @@ def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
     return None if mask.visible is None else ~mask.visible.unsqueeze(1)
 
 
-def multiply_damped(
-    coefficients: Float[Tensor, "batch heads queries damped"],
-    damped: DampedBasis,
-) -> Float[Tensor, "batch heads queries len"]:
-    """Multiply the coefficients of each query with the basis of its intervals."""
-    return (coefficients.transpose(1, 2) @ damped.transpose(-1, -2)).transpose(1, 2)
-
-
-def _append_damped(output: Tensor, weights: Tensor, damped: Tensor | None) -> Tensor:
-    """Append the sums of a damped basis to those of the content, as a rotation has them."""
-    if damped is None:
+def _append_damped(output: Tensor, weights: Tensor, turns: Turns | DampedBasis) -> Tensor:
+    """Append the sums of a damped basis to those of the content, where a rotation has them."""
+    if isinstance(turns, Turns):
         return output
-    sums = (weights.transpose(1, 2) @ damped).transpose(1, 2)
-    return torch.cat((output, sums), dim=-1)
+    return torch.cat((output, turns.sum(weights)), dim=-1)
 
 
 def append_basis(

@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
+from model.layers.damped_basis import DampedBasis
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
-    DampedBasis,
     EventBasis,
     HeadPhasors,
     KernelScale,
@@ -33,7 +33,7 @@ class TimeInputs(NamedTuple):
             basis is damped.
         days: times of the events since the first one, for damping.
         event_phasors, query_phasors: by which the content of keys and of queries turns.
-        damped: the conjugate of the damped basis of all intervals.
+        damped: the damped basis of all intervals.
     """
 
     events: EventBasis
@@ -54,7 +54,7 @@ class TimeInputs(NamedTuple):
         return self._replace(
             queries=choose(queries),
             query_phasors=None if phasors is None else choose(phasors),
-            damped=None if damped is None else choose(damped),
+            damped=None if damped is None else damped.map(choose),
         )
 
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "TimeInputs":
@@ -70,7 +70,7 @@ class TimeInputs(NamedTuple):
             event_phasors=None if phasors is None else phasors[0, positions],
         )
 
-    def build_turns(self, query_key: TimeAwareQueryKey) -> Turns:
+    def build_turns(self, query_key: TimeAwareQueryKey) -> Turns | DampedBasis:
         """Build what the heads of an attention layer need of the query times."""
         return query_key.build_turns(self.queries, phasors=self.query_phasors, damped=self.damped)
 
@@ -108,7 +108,9 @@ class BlockInputs(NamedTuple):
         """Keep the pairs of the first events with all queries."""
         kernel, damped = self.kernel, self.time.damped
         return self._replace(
-            time=self.time._replace(damped=None if damped is None else damped[:, :, :count]),
+            time=self.time._replace(
+                damped=None if damped is None else damped.map(lambda pairs: pairs[:, :, :count])
+            ),
             kernel=None if kernel is None else kernel[:, :, :count],
         )
 

@@ -63,7 +63,7 @@ class DampedRotation(TimeEncoding):
         heads have one frequency each and are scaled and added to the values.
     DIFFERS(paper): computed for every pair of an event and a query time, where the paper carries a
         state from event to event: a softmax has no such state, and a decay per event that is
-        exact for every pair overflows (`fourier_basis`).
+        exact for every pair overflows (`damped_basis`).
     DIFFERS(code): days for seconds; the rates start at 1/2 exactly, not near it.
     """
 

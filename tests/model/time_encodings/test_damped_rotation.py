@@ -1,12 +1,16 @@
 """The damped rotation: features, rates, and attention over pairs."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from pydantic import TypeAdapter
+from torch import Tensor
 
-from model.layers.fourier_basis import compute_damped_basis, conjugate
+from model.layers.damped_basis import DampedBasis, damp
+from model.layers.fourier_basis import basis, conjugate
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import PERIODS, CalendarEncoding
 from model.time_encodings.damped_rotation import DampedRotation, DampedRotationConfig
@@ -81,14 +85,14 @@ def test_pairs_equal_features_over_decades_and_microseconds() -> None:
     assert rates is not None
     largest = math.log(torch.finfo(torch.float64).max)
     assert rates.max() / 24 > largest, "an hour is a factor that float64 does not hold"
-    damped = compute_damped_basis(
+    damped = DampedBasis.build(
         torch.tensor([times], dtype=torch.float64),
         torch.tensor([queries], dtype=torch.float64),
         encoding.frequencies(),
         rates,
     )
     weight, bias = encoding.basis_projection()
-    features = conjugate(damped) @ weight.T + bias
+    features = conjugate(damped.values) @ weight.T + bias
     assert features.isfinite().all()
     for number, query in enumerate(queries):
         for event, time in enumerate(times[: number + 1]):
@@ -103,7 +107,7 @@ def test_a_common_shift_of_times_changes_no_pair() -> None:
     times = torch.rand(2, 9, dtype=torch.float64).cumsum(1) * 40
     query_times = times + 3.0
     here, there = (
-        compute_damped_basis(times + by, query_times + by, encoding.frequencies(), rates)
+        DampedBasis.build(times + by, query_times + by, encoding.frequencies(), rates).values
         for by in (0.0, 4096.0)
     )
     torch.testing.assert_close(here, there, rtol=0, atol=2e-6)
@@ -115,3 +119,34 @@ def test_gradients_of_rates_are_finite_where_all_has_decayed() -> None:
     features.square().sum().backward()  # type: ignore[no-untyped-call]
     assert encoding.raw_decay.grad is not None
     assert encoding.raw_decay.grad.isfinite().all()
+
+
+def test_gradients_of_products_equal_those_of_every_pair() -> None:
+    encoding = perturb(DampedRotationConfig(frequencies=3, learn_frequencies=True).build())
+    times = torch.rand(2, 6, dtype=torch.float64).cumsum(1) * 4
+    query_times = times + torch.rand(2, 6, dtype=torch.float64)
+    visible = torch.ones(6, 6, dtype=torch.bool).tril()
+    coefficients = torch.randn(2, 2, 6, 6, requires_grad=True)
+    leaves = [coefficients, *encoding.parameters()]
+
+    def differentiate(multiply: Callable[[Tensor], Tensor], add: Callable[[Tensor], Tensor]) -> Any:
+        weights = (multiply(coefficients) * visible).tanh()
+        return torch.autograd.grad(add(weights * visible).square().sum(), leaves)
+
+    def build() -> DampedBasis:
+        rates = encoding.rates()
+        assert rates is not None
+        return DampedBasis.build(times, query_times, encoding.frequencies(), rates)
+
+    damped, every = build(), build()
+    intervals = query_times.unsqueeze(2) - times.unsqueeze(1)
+    pairs = conjugate(damp(basis(intervals, every.frequencies), intervals, every.rates))
+    torch.testing.assert_close(pairs, every.values, rtol=0, atol=1e-6)
+    found = differentiate(damped.multiply, damped.sum)
+    expected = differentiate(
+        lambda of_queries: torch.einsum("bhqf,bqif->bhqi", of_queries, pairs),
+        lambda of_events: torch.einsum("bhqi,bqif->bhqf", of_events, pairs),
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert other.abs().max() > 1e-3
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
