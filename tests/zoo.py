@@ -5,6 +5,12 @@ from typing import Any, get_args
 
 from model.encoders import EncoderConfig
 from model.time_encodings import TimeEncodingConfig
+from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDFConfig
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.bochner_normal import BochnerNormalConfig
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
+from model.time_encodings.time2vec import Time2VecConfig
 from training.config import RunConfig
 
 Settings = Mapping[str, Any]
@@ -66,6 +72,18 @@ METHODS: dict[str, dict[str, Any]] = {
     "rotary_by_head": _attending({"kind": "rotary", "fusion": "split_by_head"}),
     "rotary_early": _attending({"kind": "rotary", "fusion": "early"}),
     "query_mlp": _attending(MERCER, query="mlp"),
+    "mercer_flex": _attending(MERCER | {"form": "flex"}),
+    # With the initial values of the authors' code
+    "bochner_normal_paper_code": _attending(BochnerNormalConfig.from_paper_code(8).model_dump()),
+    "bochner_invcdf_maf_paper_code": _attending(
+        BochnerInverseCDFConfig.from_paper_code(8, "maf").model_dump()
+    ),
+    "bochner_nonparametric_paper_code": _attending(
+        BochnerNonparametricConfig.from_paper_code(8).model_dump()
+    ),
+    "mercer_paper_code": _attending(MercerConfig.from_paper_code(4, 2).model_dump()),
+    "time2vec_paper_code": _attending(Time2VecConfig.from_paper_code(4).model_dump()),
+    "nonstationary_paper_code": _attending(NonstationaryConfig.from_paper_code().model_dump()),
     # Self-modulating attention
     "self_modulating": _attending(MERCER, modulation=MODULATION),
     "self_modulating_ctreg": _fitted(
@@ -74,6 +92,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "sasrec_modulated": _fitted(
         _encoder("sasrec", modulation=MODULATION), continuous_time=REGULARISED
     ),
+    "sasrec_smlayer": _encoder("sasrec", modulation=MODULATION),
+    "din_smlayer": _fitted(_encoder("din", modulation=MODULATION), loss={"kind": "bce"}),
     "din_modulated": _fitted(
         _encoder("din", modulation=MODULATION), loss={"kind": "bce"}, continuous_time=REGULARISED
     ),
@@ -94,6 +114,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "gru4rec": _encoder("gru4rec"),
     "lstm": _encoder("lstm"),
     "lstm_t": _encoder("lstm", interval={"kind": "log"}),
+    "lstm_raw": _encoder("lstm", interval={"kind": "raw"}),
     "lstm_time2vec": _encoder("lstm", interval=TIME2VEC),
     "tlstm1": _encoder("time_lstm", gates=1),
     "tlstm1_time2vec": _encoder("time_lstm", gates=1, interval=TIME2VEC),

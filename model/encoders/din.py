@@ -14,6 +14,7 @@ from model.interfaces import CandidateScores, EncoderOutput, SequenceEncoder
 from model.layers.dropout import Dropout
 from model.layers.item_groups import ItemGroups
 from model.layers.local_activation import LocalActivation
+from model.layers.running_scale import RunningScale
 from model.layers.self_modulation import (
     LayerIntensities,
     ModulationConfig,
@@ -62,7 +63,7 @@ class QueryHistories(NamedTuple):
     """Projections of the histories that do not depend on the candidate, one row per query.
 
     Attributes:
-        events: item vectors, up to the longest history among the queries.
+        events: scaled item vectors, up to the longest history among the queries.
         activation: their term of the activation unit.
         visible: which events each query may attend to.
         modulation: their values for the intensities.
@@ -116,7 +117,9 @@ class ChunkOutput(NamedTuple):
 class DIN(SequenceEncoder):
     """Weights past events by their relevance to the candidate, then scores both by a perceptron.
 
-        u(q) = W sum_i a(q, k_i) k_i + b,  score(q) = MLP([u(q), q])
+        u(q) = W s(sum_i a(q, k_i) k_i) + b,  score(q) = MLP([u(q), q])
+
+    where all item vectors, and the sums of them, are divided by a running root mean square (`s`).
 
     The user vector differs by candidate, so no index can be searched by it. `forward` retrieves
     candidates by the mean of the history's item vectors, without attention, and `score_candidates`
@@ -127,10 +130,13 @@ class DIN(SequenceEncoder):
     Shape: candidates (queries, candidates, dim) -> scores (queries, candidates)
 
     Paper: Zhou et al. 2018, "Deep Interest Network for Click-Through Rate Prediction", eq. 3, with
-        sigmoids between layers. With modulation, the general form of Chen et al. 2021, who compare
+        PReLU between layers. With modulation, the general form of Chen et al. 2021, who compare
         with it but do not define the layer; this form is ours.
-    DIFFERS(code): dropout instead of batch normalisation before the scoring network, so that an
-        output does not depend on the rest of the batch.
+    DIFFERS(code): instead of batch normalisation, division by one running root mean square, and
+        dropout before the scoring network, so that an output does not depend on the rest of the
+        batch. Without either the sum of a long history is so short beside the candidate that the
+        network learns how popular the candidate is, and nothing of the user.
+    DIFFERS(code): PReLU, the paper's, instead of sigmoids, whose small slopes do the same.
     DIFFERS(code): items are their vectors, without their categories' vectors beside them.
     DIFFERS(paper): the loss is the trainer's; no mini-batch aware regularisation, no Dice.
     """
@@ -151,13 +157,15 @@ class DIN(SequenceEncoder):
         self.is_normalised = self.is_distribution and modulation is None
         self.activation = LocalActivation(dim=dim, hidden=hidden, bias=weights == "free")
         self.modulation = modulation
+        self.history_scale = RunningScale()
+        self.item_scale = RunningScale()
         self.interest_proj = nn.Linear(dim, dim)
         self.scoring = nn.Sequential(
             Dropout(dropout),
             nn.Linear(2 * dim, hidden[0]),
-            nn.Sigmoid(),
+            nn.PReLU(),
             nn.Linear(*hidden),
-            nn.Sigmoid(),
+            nn.PReLU(),
             nn.Linear(hidden[1], 1),
         )
         self.width = max(dim, *hidden)
@@ -185,6 +193,7 @@ class DIN(SequenceEncoder):
         candidates: Float[Tensor, "queries candidates dim"],
     ) -> CandidateScores:
         """Score candidates at some positions; also return the weight of each event for each."""
+        candidates = self.item_scale(candidates)
         histories, length = self._project_histories(batch, items), items.shape[1]
         # Chunks hold prefixes of similar length, which limits padding, and few enough queries and
         # candidates to bound the memory.
@@ -213,9 +222,10 @@ class DIN(SequenceEncoder):
         )
 
     def _project_histories(self, batch: SequenceBatch, items: Tensor) -> QueryHistories:
+        events = self.item_scale.divide(items)
         return QueryHistories(
-            items,
-            self.activation.project_events(items),
+            events,
+            self.activation.project_events(events),
             (batch.rows > 0).unsqueeze(1),
             None if self.modulation is None else self.modulation.project_values(items),
             None
@@ -241,6 +251,6 @@ class DIN(SequenceEncoder):
                 weights.unsqueeze(1), prefixes.modulation, inputs
             )
             weights, context = modulated.weights.squeeze(1), modulated.intensities.context
-        interest = self.interest_proj(weights @ prefixes.events)
+        interest = self.interest_proj(self.history_scale(weights @ prefixes.events))
         scores: Tensor = self.scoring(torch.cat((interest, candidates), dim=-1))
         return ChunkOutput(scores.squeeze(-1), weights, context)

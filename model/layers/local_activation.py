@@ -2,7 +2,6 @@
 
 from typing import final
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 class LocalActivation(nn.Module):
     """A perceptron of a candidate, an event, their difference and their product.
 
-        activation(q, k) = w . sigmoid(W_2 sigmoid(W_1 [q, k, q - k, q * k] + b_1) + b_2) + b
+        activation(q, k) = w . f(W_2 f(W_1 [q, k, q - k, q * k] + b_1) + b_2) + b,  f = PReLU
 
     The concatenated input of a pair is never materialised: with `W_1 = [A, B, C, D]`, the first
     layer is `(A + C) q + (B - C) k + D (q * k)`, of which only the last term depends on both.
@@ -22,8 +21,7 @@ class LocalActivation(nn.Module):
 
     Paper: Zhou et al. 2018, "Deep Interest Network for Click-Through Rate Prediction", figure 2,
         with the input of the authors' code.
-    DIFFERS(paper): sigmoids between the layers, as in the authors' code; the paper has PReLU or
-        Dice.
+    DIFFERS(code): PReLU between the layers, as in the paper; the code has sigmoids.
 
     Args:
         hidden: widths of the two hidden layers.
@@ -35,6 +33,7 @@ class LocalActivation(nn.Module):
         self.linear1 = nn.Linear(4 * dim, hidden[0])
         self.linear2 = nn.Linear(*hidden)
         self.out_proj = nn.Linear(hidden[1], 1, bias=bias)
+        self.activation1, self.activation2 = nn.PReLU(), nn.PReLU()
 
     def project_events(
         self, events: Float[Tensor, "batch len dim"]
@@ -57,6 +56,7 @@ class LocalActivation(nn.Module):
         projected = F.linear(candidates, candidate_weight + difference_weight, self.linear1.bias)
         inner = F.linear(candidates.unsqueeze(2) * events.unsqueeze(1), product_weight)
         # In place: this is the largest tensor per pair.
-        inner.add_(projected.unsqueeze(2)).add_(projected_events.unsqueeze(1)).sigmoid_()
-        activation: Tensor = self.out_proj(torch.sigmoid(self.linear2(inner)))
+        inner.add_(projected.unsqueeze(2)).add_(projected_events.unsqueeze(1))
+        hidden = self.activation2(self.linear2(self.activation1(inner)))
+        activation: Tensor = self.out_proj(hidden)
         return activation.squeeze(-1)

@@ -75,12 +75,18 @@ def weights_of(scored: CandidateScores) -> Tensor:
     return scored.attention
 
 
+def prelu(weights: Weights, name: str, values: Tensor) -> Tensor:
+    return torch.where(values > 0, values, weights[f"{name}.weight"] * values)
+
+
 class DINContract(SequenceEncoderContract):
     config: DINConfig  # type: ignore[misc]
 
     @classmethod
     def build(cls) -> SequenceEncoder:
         encoder = cls.config.build(items=ITEMS)
+        encoder.item_scale.mean_square.fill_(0.3)
+        encoder.history_scale.mean_square.fill_(0.04)
         if cls.config.modulation is not None:
             assert encoder.item_groups is not None
             encoder.item_groups.set_membership(some_groups())
@@ -119,21 +125,26 @@ class DINContract(SequenceEncoderContract):
         q: Tensor,
     ) -> "Reference":
         activations = []
-        for k in events:
+        q = q / weights["item_scale.mean_square"].sqrt()
+        scaled = [k / weights["item_scale.mean_square"].sqrt() for k in events]
+        for k in scaled:
             unit = torch.cat((q, k, q - k, q * k))
-            for layer in ("linear1", "linear2"):
-                unit = torch.sigmoid(linear(weights, f"activation.{layer}", unit))
+            for layer in (1, 2):
+                unit = linear(weights, f"activation.linear{layer}", unit)
+                unit = prelu(weights, f"activation.activation{layer}", unit)
             activations.append(float(linear(weights, "activation.out_proj", unit)))
         if self.config.weights == "softmax":
             exponentials = [math.exp(activation / math.sqrt(len(q))) for activation in activations]
             activations = [value / sum(exponentials) for value in exponentials]
         if self.config.modulation is not None:
             activations = self.reference_modulation(weights, batch, events, position, activations)
-        interest = sum(share * k for share, k in zip(activations, events, strict=True))
+        interest = sum(share * k for share, k in zip(activations, scaled, strict=True))
         assert isinstance(interest, Tensor)
+        interest = interest / weights["history_scale.mean_square"].sqrt()
         inner = torch.cat((linear(weights, "interest_proj", interest), q))
         for layer in (1, 3):
-            inner = torch.sigmoid(linear(weights, f"scoring.{layer}", inner))
+            inner = linear(weights, f"scoring.{layer}", inner)
+            inner = prelu(weights, f"scoring.{layer + 1}", inner)
         return Reference(
             linear(weights, "scoring.5", inner).squeeze(), torch.tensor(activations).double()
         )
@@ -307,3 +318,18 @@ def test_only_modulated_encoders_have_item_groups() -> None:
     modulated = small(modulation=ModulationConfig(groups=GROUPS)).build(items=ITEMS)
     assert modulated.item_groups is not None
     assert modulated.item_groups.membership.shape == (ITEMS + 1, GROUPS)
+
+
+def test_history_and_candidate_enter_the_network_alike() -> None:
+    """The mean of many vectors is far shorter than one; both are of order one in the network."""
+    torch.manual_seed(0)
+    encoder = DINConfig(dim=16, dropout=0.0, max_history=80).build().train()
+    seen: list[Tensor] = []
+    encoder.interest_proj.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    encoder.scoring.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    batch = collate_queries(*draw_queries(80, 60))
+    items = torch.randn(2, 80, 16) / 4
+    encoder.score_candidates(batch, items, torch.tensor([79, 139]), torch.randn(2, 9, 16) / 4)
+    history, scored = seen
+    for part in (history, scored[..., 16:]):
+        assert part.square().mean().sqrt().item() == pytest.approx(1, abs=0.05)

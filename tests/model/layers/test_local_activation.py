@@ -1,10 +1,15 @@
 """DIN's activation unit against its formula."""
 
 import torch
+from torch import Tensor, nn
 
 from model.layers.local_activation import LocalActivation
 
 DIM, LENGTH, CANDIDATES, QUERIES = 6, 5, 3, 2
+
+
+def prelu(learned: nn.PReLU, values: Tensor) -> Tensor:
+    return torch.where(values > 0, values, learned.weight * values)
 
 
 def test_it_equals_a_perceptron_of_the_concatenated_input() -> None:
@@ -17,8 +22,8 @@ def test_it_equals_a_perceptron_of_the_concatenated_input() -> None:
         for candidate in range(CANDIDATES):
             for position in range(LENGTH):
                 q, k = candidates[query, candidate], events[query, position]
-                first = torch.sigmoid(unit.linear1(torch.cat((q, k, q - k, q * k))))
-                expected = unit.out_proj(torch.sigmoid(unit.linear2(first)))
+                first = prelu(unit.activation1, unit.linear1(torch.cat((q, k, q - k, q * k))))
+                expected = unit.out_proj(prelu(unit.activation2, unit.linear2(first)))
                 torch.testing.assert_close(
                     found[query, candidate, position], expected.squeeze(), rtol=0, atol=1e-12
                 )
@@ -30,8 +35,8 @@ def test_gradients_equal_those_of_the_concatenated_input() -> None:
     events = torch.randn(1, LENGTH, DIM, dtype=torch.float64, requires_grad=True)
     found = unit(candidates, events, unit.project_events(events))
     q, k = torch.broadcast_tensors(candidates.unsqueeze(2), events.unsqueeze(1))
-    first = torch.sigmoid(unit.linear1(torch.cat((q, k, q - k, q * k), dim=-1)))
-    expected = unit.out_proj(torch.sigmoid(unit.linear2(first))).squeeze(-1)
+    first = prelu(unit.activation1, unit.linear1(torch.cat((q, k, q - k, q * k), dim=-1)))
+    expected = unit.out_proj(prelu(unit.activation2, unit.linear2(first))).squeeze(-1)
     direction = torch.randn_like(found)
     inputs = [candidates, events, *unit.parameters()]
     torch.testing.assert_close(
