@@ -3,8 +3,8 @@
     python -m benchmarks.papers.peers --suite ml100k --peer rectools_hstu --budget 600
     python -m benchmarks.papers.peers --suite retail --peer replay_sasrec --budget 60 --trial 0
 
-Prints one line of JSON a trial, and at last the metrics of the test questions; `--output` keeps
-them, with the rank of every target, the learning curve, and the versions.
+Prints the curves on standard error, one line of JSON a trial, and at last the metrics of the test
+questions; `--output` keeps them, with the rank of every target, the curve and the versions.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.papers.harness.plan import find_data
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.peers.config import PeerConfig
-from benchmarks.papers.peers.run import PeerFit, PeerOutcome, run_peer, validate_peer
+from benchmarks.papers.peers.run import CurvePoint, PeerFit, PeerOutcome, run_peer, validate_peer
 from benchmarks.papers.peers.trials import KINDS, choose, read_trials
 from model.errors import KairosError, TrainingError
 from training.data.sources import read_events
@@ -66,9 +66,16 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "clock": arguments.clock,
     }
 
+    def report(point: CurvePoint) -> None:
+        seconds, epoch, metrics = point
+        value = metrics[config.fit.monitor]
+        print(f"{seconds:.0f} s, epoch {epoch}: {value:.4f}", file=sys.stderr, flush=True)
+
     def validate(trial: PeerConfig) -> PeerFit:
         with tempfile.TemporaryDirectory() as work:
-            fit = validate_peer(trial, split, config.data, work=Path(work), **shared)
+            fit = validate_peer(
+                trial, split, config.data, work=Path(work), report_progress=report, **shared
+            )
         print(json.dumps({"trial": trial.model_dump(), "best": fit.best}), flush=True)
         return fit
 
@@ -82,7 +89,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         trials = (trials[arguments.trial],)
     chosen, fits = choose(trials, validate) if len(trials) > 1 else (trials[0], ())
     with tempfile.TemporaryDirectory() as work:
-        outcome = run_peer(chosen, whole, split, config.data, work=Path(work), **shared)
+        outcome = run_peer(
+            chosen, whole, split, config.data, work=Path(work), report_progress=report, **shared
+        )
     return {
         "suite": suite.name,
         "peer": chosen.model_dump(),
