@@ -100,7 +100,7 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         sequences = Sequences.read(folder / REFIT)
         began = read_clock()
         peer = build(task, cut_windows(sequences, *limits))
-        peer.fit(fitting.best_epoch, lambda: False)
+        peer.fit(fitting.best_epoch, _finish_refit_epoch)
         refit_seconds = read_clock() - began
     began = read_clock()
     if (folder / TEST).exists():
@@ -123,6 +123,12 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         | {package: version(package) for package in packages},
     }
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+def _finish_refit_epoch() -> bool:
+    # If the parent process is gone, this fails, and the process ends, as after an evaluation.
+    print("refit", flush=True)
+    return False
 
 
 class Fitting:

@@ -3,7 +3,9 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +34,12 @@ Clock = Literal["wall", "processor"]
 """What seconds of a peer's process are of. Those of the processor do not count what other processes
 take; on one thread of an idle machine the two agree."""
 
+CurvePoint = tuple[float, int, dict[str, float]]
+"""Seconds of fitting, epoch and validation metrics."""
+
+ReportProgress = Callable[[CurvePoint], None]
+"""Receives a point of the learning curve after each evaluation."""
+
 ERROR_LINES = 3
 """Lines of a failed process that are reported."""
 
@@ -55,7 +63,7 @@ class PeerFit:
         versions: of Python and of the packages.
     """
 
-    curve: tuple[tuple[float, int, dict[str, float]], ...]
+    curve: tuple[CurvePoint, ...]
     best_epoch: int
     best: float
     fit_seconds: float
@@ -103,6 +111,7 @@ def run_peer(
     monitor: str = "ndcg@10",
     threads: int = 1,
     clock: Clock = "wall",
+    report_progress: ReportProgress = lambda _: None,
 ) -> PeerOutcome:
     """Fit a peer with early stopping, refit it if `config.refit`, and rank the test questions.
 
@@ -117,7 +126,19 @@ def run_peer(
         TrainingError: if there is no environment, or the library failed.
     """
     final = split.move_to_test(whole, data.predict) if config.refit else split
-    fit = _run(config, split, final, data, seed, budget_seconds, work, monitor, threads, clock)
+    fit = _run(
+        config,
+        split,
+        final,
+        data,
+        seed,
+        budget_seconds,
+        work,
+        monitor,
+        threads,
+        clock,
+        report_progress,
+    )
     return PeerOutcome(
         fit=fit,
         split=final,
@@ -137,9 +158,22 @@ def validate_peer(
     monitor: str = "ndcg@10",
     threads: int = 1,
     clock: Clock = "wall",
+    report_progress: ReportProgress = lambda _: None,
 ) -> PeerFit:
     """Fit a peer as `run_peer` does, without refit and test: one trial of its settings."""
-    return _run(config, split, None, data, seed, budget_seconds, work, monitor, threads, clock)
+    return _run(
+        config,
+        split,
+        None,
+        data,
+        seed,
+        budget_seconds,
+        work,
+        monitor,
+        threads,
+        clock,
+        report_progress,
+    )
 
 
 def rank_scores(file: Path, split: Split, data: DataConfig) -> Ranks:
@@ -175,6 +209,7 @@ def _run(
     monitor: str,
     threads: int,
     clock: Clock,
+    report_progress: ReportProgress,
 ) -> PeerFit:
     shuffle_seed = seed if config.shuffle_instants else None
     export_split(work, split, final, shuffle_seed=shuffle_seed, refit=config.refit)
@@ -189,32 +224,44 @@ def _run(
     ).write(work / TASK)
     library = find_library(config)
     runner = f"benchmarks.papers.peers.{library}_runner"
-    _call([str(find_interpreter(library)), "-m", runner, str(work.absolute())], threads)
+    _call(
+        [str(find_interpreter(library)), "-m", runner, str(work.absolute())],
+        threads,
+        report_progress,
+    )
     result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
     best = next(metrics[monitor] for _, epoch, metrics in curve if epoch == result["best_epoch"])
     return PeerFit(curve=curve, best=best, **result)
 
 
-def _call(command: list[str], threads: int) -> None:
+def _call(command: list[str], threads: int, report_progress: ReportProgress) -> None:
     """Run a peer's process in the checkout.
 
     Raises:
         TrainingError: if it fails, with its last lines.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": str(CODE)}
-    done = subprocess.run(
-        command,
-        cwd=CODE,
-        env=os.environ | variables,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()][-ERROR_LINES:]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        with subprocess.Popen(
+            command,
+            cwd=CODE,
+            env=os.environ | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                with suppress(ValueError):  # libraries print, too
+                    seconds, epoch, metrics = json.loads(line)
+                    report_progress((seconds, epoch, metrics))
+        if not process.returncode:
+            return
+        errors.seek(0)
+        lines = [line for line in errors.read().splitlines() if line.strip()][-ERROR_LINES:]
         raise TrainingError(
-            f"a peer must run to its end, but {command[2]} ended with {done.returncode}: "
+            f"a peer must run to its end, but {command[2]} ended with {process.returncode}: "
             f"{' / '.join(lines)}; look at its settings"
         )

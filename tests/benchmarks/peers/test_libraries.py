@@ -19,18 +19,19 @@ pytestmark = pytest.mark.skipif(
     "python -m benchmarks.papers.peers.environments",
 )
 
-KINDS = [
-    {"kind": "rectools_sasrec"},
-    {"kind": "rectools_ligr", "negatives": 4},
-    {"kind": "rectools_hstu", "loss": "softmax"},
-    {"kind": "replay_sasrec"},
-    {"kind": "replay_tisasrec", "time_unit": 3_600},
+CASES: list[tuple[int, dict[str, object]]] = [
+    (0, {"kind": "rectools_sasrec", "windows": "all"}),
+    (1, {"kind": "rectools_ligr", "negatives": 4}),
+    (3, {"kind": "rectools_hstu", "loss": "softmax"}),
+    (2, {"kind": "replay_sasrec", "shuffle_instants": True}),
+    (3, {"kind": "replay_tisasrec", "time_unit": 3_600}),
 ]
+"""Splits of `SPLITS`, and peers."""
 
 
-@pytest.mark.parametrize("settings", KINDS, ids=lambda settings: settings["kind"])
-def test_a_library_learns_a_chain(settings: dict[str, object], tmp_path: Path) -> None:
-    whole, split, predict = split_chains(1)
+@pytest.mark.parametrize(("kind", "settings"), CASES)
+def test_a_library_learns_a_chain(kind: int, settings: dict[str, object], tmp_path: Path) -> None:
+    whole, split, predict = split_chains(kind)
     config: PeerConfig = TypeAdapter(PeerConfig).validate_python(
         {
             "dim": 16,

@@ -12,7 +12,7 @@ from benchmarks.papers.peers.environments import (
     LIBRARIES,
     find_interpreter,
 )
-from benchmarks.papers.peers.run import PeerOutcome, run_peer, validate_peer
+from benchmarks.papers.peers.run import CurvePoint, PeerOutcome, run_peer, validate_peer
 from model.errors import TrainingError
 from tests.benchmarks.peers.chain_peer import BEST
 from tests.benchmarks.peers.environments import make_environments
@@ -99,8 +99,8 @@ def test_seen_items_are_left_out_and_sampled_metrics_kept(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("chain_environment")
 def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
-    whole, split, predict = split_chains(0)
-    del whole
+    _, split, predict = split_chains(0)
+    reported: list[CurvePoint] = []
     fit = validate_peer(
         READ.validate_python({"kind": "replay_tisasrec", "patience": 1}),
         split,
@@ -109,8 +109,12 @@ def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
         budget_seconds=60,
         work=tmp_path,
         clock="processor",
+        report_progress=reported.append,
     )
     assert fit.best_epoch == BEST
+    assert tuple((epoch, metrics) for _, epoch, metrics in reported) == tuple(
+        (epoch, metrics) for _, epoch, metrics in fit.curve
+    )
     assert fit.refit_seconds == 0
     assert not [*tmp_path.glob("scores*")]
     assert not (tmp_path / "test.npz").exists()
