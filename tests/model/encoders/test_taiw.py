@@ -38,6 +38,17 @@ class TestTAIW(CountingEncoderContract):
         assert late is not None
         assert (soon - late).abs().max() > 1e-2
 
+    def test_a_withheld_query_time_reads_as_an_interval(self, encoder: SequenceEncoder) -> None:
+        assert isinstance(encoder, TAIW)
+        encoder.purchases.shapes.normal_()
+        encoder.visit_interval.fill_(14.0)
+        events = (Event("i0", START), Event("i1", START + 3 * DAY))
+        withheld = encode(encoder, Query(events, START + 99 * DAY, query_time_withheld=True))
+        given = encode(encoder, Query(events, START + 17 * DAY))
+        assert withheld.repeat_scores is not None
+        assert given.repeat_scores is not None
+        torch.testing.assert_close(withheld.repeat_scores, given.repeat_scores)
+
 
 class TestTAIWAlone(CountingEncoderContract):
     config = TAIWConfig(neighbours=0, steps=2)
