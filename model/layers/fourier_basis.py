@@ -155,7 +155,7 @@ def _multiply(
     """Multiply by `pairs`, or their conjugates, as complex numbers."""
     if torch.compiler.is_exporting():
         # ONNX has no complex numbers, but an operator for the same product.
-        if pairs.ndim > factors.ndim and pairs.shape[-3] > 1:
+        if factors.ndim == 4 and pairs.shape[-3] > 1:
             # That turns all heads alike, so each of these is a position.
             merged = pairs.flatten(1, 2).unsqueeze(2)
             product = _multiply(factors.flatten(1, 2).unsqueeze(2), merged, conjugated=conjugated)
