@@ -80,7 +80,7 @@ def test_a_record_keeps_the_learning_curve(ran: tuple[Record, list[ProgressEvent
     curve = ran[0].curve
     assert [point.epoch for point in curve] == [1, 2]
     assert all("accuracy" in point.validation for point in curve)
-    assert 0 < curve[0].seconds <= curve[1].seconds <= ran[0].seconds
+    assert 0 <= curve[0].seconds <= curve[1].seconds <= ran[0].seconds
 
 
 def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[ProgressEvent]]) -> None:

@@ -11,6 +11,7 @@ from benchmarks.papers.harness.table import render_suite
 from benchmarks.papers.peers.config import RecToolsHSTUConfig
 from benchmarks.papers.peers.environments import FOLDER_VARIABLE
 from model.errors import TrainingError
+from tests.benchmarks.peers.chain_peer import BEST
 from tests.benchmarks.peers.environments import make_environments
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, suite_in
 
@@ -74,8 +75,11 @@ def test_a_peer_is_recorded_as_every_row(
     assert {*first.ranks} == {"model", "model_withheld"}
     assert "counting" in first.report.rows
     assert first.questions_sha256 == second.questions_sha256
-    assert [point.epoch for point in first.curve] == [*range(1, first.epochs + 1)]
-    assert len(ran[1]) == first.epochs + second.epochs
+    assert all(trial.epochs == BEST for trial in first.trials)
+    assert first.epochs == second.epochs == BEST
+    assert [point.epoch for point in first.curve] == [1, 2, 3, 4]
+    assert second.curve == ()
+    assert len(ran[1]) == sum(len(trial.curve) for trial in first.trials)
     page = render_suite(suite, read_measured(folder, suite))
     assert "| HSTU | peer | query time given | " in page
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.record import TriedSettings
 from benchmarks.papers.harness.search import (
     find_best,
     replace_settings,
@@ -48,7 +49,7 @@ def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
     best = max(trial.value for trial in trials)
-    assert find_best(trials) in [trial.settings for trial in trials if trial.value == best]
+    assert find_best(trials) == next(trial for trial in trials if trial.value == best)
 
 
 def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Suite) -> None:
@@ -70,12 +71,12 @@ def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Su
 def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> None:
     search = {str(number): values for number, values in enumerate(axes)}
 
-    def measure(settings: Settings) -> float:
-        return sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
+    def measure(settings: Settings) -> TriedSettings:
+        value = sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
+        return TriedSettings(settings=settings, value=value, seed=0)
 
     trials = search_settings(search, measure)
-    best = find_best(trials)
-    assert measure(best) == sum(
+    assert find_best(trials).value == sum(
         max(abs(value - 2) for value in values) * (1 + number) for number, values in enumerate(axes)
     )
     assert len({repr(trial.settings) for trial in trials}) == len(trials)

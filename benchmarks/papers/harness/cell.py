@@ -27,10 +27,10 @@ from benchmarks.papers.harness.record import (
     PeerRun,
     ProfilePoint,
     Record,
+    TriedSettings,
     write_atomically,
 )
 from benchmarks.papers.harness.search import (
-    TriedSettings,
     find_best,
     replace_settings,
     search_settings,
@@ -38,7 +38,7 @@ from benchmarks.papers.harness.search import (
 )
 from benchmarks.papers.harness.suite import Settings, digest
 from benchmarks.papers.peers.config import PeerConfig
-from benchmarks.papers.peers.run import run_peer, validate_peer
+from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
 from model.config import Config
 from model.errors import KairosError
 from model.store.opening import open_predictor
@@ -210,7 +210,7 @@ def _run_recipe(
         return try_settings(cell.config, cell.search or cell.trials, events, items)
 
     trials = choose_once(cell, choose) if cell.search or cell.trials else ()
-    config = replace_settings(cell.config, find_best(trials)) if trials else cell.config
+    config = replace_settings(cell.config, find_best(trials).settings) if trials else cell.config
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
         fitted = fit_recommender(run, events, items)
@@ -248,52 +248,53 @@ def _run_peer(
     report_progress: ReportProgress,
 ) -> Run:
     """Run another library's model on the same split, by its library, and rank its scores."""
-    data, monitor = cell.config.data, cell.config.fit.monitor
+    data = cell.config.data
     whole = build_dataset(cell.config, events, items)
     split = cell.config.split.split(whole, data.predict)
 
-    def validate(config: PeerConfig) -> float:
-        with tempfile.TemporaryDirectory() as work:
-            return validate_peer(
-                config,
-                split,
-                data,
-                seed=cell.seed,
-                budget_seconds=cell.peer_budget_seconds,
-                work=Path(work),
-                monitor=monitor,
-                threads=cell.threads,
-                clock="processor",
-            ).best
-
-    def choose() -> tuple[TriedSettings, ...]:
-        return search_settings(
-            cell.search or cell.trials,
-            lambda changes: validate(_replace_peer_settings(peer, changes)),
-        )
-
-    trials = choose_once(cell, choose) if cell.search or cell.trials else ()
-    config = _replace_peer_settings(peer, find_best(trials)) if trials else peer
-    with tempfile.TemporaryDirectory() as work:
-        outcome = run_peer(
-            config,
-            whole,
-            split,
-            data,
-            seed=cell.seed,
-            budget_seconds=cell.peer_budget_seconds,
-            work=Path(work),
-            monitor=monitor,
-            threads=cell.threads,
-            clock="processor",
-        )
-    fit = outcome.fit
-    for seconds, epoch, metrics in fit.curve:
+    def report(point: tuple[float, int, dict[str, float]]) -> None:
+        seconds, epoch, metrics = point
         report_progress(
             ProgressEvent(
-                epoch=epoch, of=len(fit.curve), share=1, loss=0, validation=metrics, seconds=seconds
+                epoch=epoch, of=peer.epochs, share=1, loss=0, validation=metrics, seconds=seconds
             )
         )
+
+    options = FitOptions(
+        seed=cell.seed,
+        budget_seconds=cell.peer_budget_seconds,
+        monitor=cell.config.fit.monitor,
+        threads=cell.threads,
+        clock="processor",
+        report_progress=report,
+    )
+
+    def measure(changes: Settings) -> TriedSettings:
+        with tempfile.TemporaryDirectory() as work:
+            tried = _replace_peer_settings(peer, changes)
+            fit = validate_peer(tried, split, data, Path(work), options)
+        assert fit.best is not None
+        return TriedSettings(
+            settings=changes,
+            value=fit.best,
+            seed=cell.seed,
+            epochs=fit.best_epoch,
+            curve=tuple(
+                CurvePoint(
+                    epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
+                )
+                for seconds, epoch, metrics in fit.curve
+            ),
+        )
+
+    # One trial finds the epochs, if there is no choice.
+    choice = cell.search or cell.trials or ({},)
+    trials = choose_once(cell, lambda: search_settings(choice, measure))
+    best = find_best(trials)
+    config = _replace_peer_settings(peer, best.settings)
+    with tempfile.TemporaryDirectory() as work:
+        outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
+    fit = outcome.fit
     counting = tune_counting(split, exclude_seen=data.exclude_seen)
     ranks_of = {
         MODEL: outcome.given,
@@ -304,21 +305,14 @@ def _run_peer(
         report=summarise_ranks(ranks_of, outcome.split, counting),
         ranks_of=ranks_of,
         questions=RankedQuestions.of(outcome.split, whole, data.predict, ranks_of, counting),
-        curve=tuple(
-            CurvePoint(
-                epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
-            )
-            for seconds, epoch, metrics in fit.curve
-        ),
-        epochs=fit.curve[-1][1],
-        seconds_per_epoch=fit.fit_seconds / fit.curve[-1][1],
+        curve=best.curve if best.seed == cell.seed else (),
+        epochs=fit.best_epoch,
+        seconds_per_epoch=fit.refit_seconds / fit.best_epoch,
         best_epoch=fit.best_epoch,
         parameters=fit.parameters,
         trials=trials,
         peer=PeerRun(
-            fit_seconds=round(fit.fit_seconds, 1),
-            refit_seconds=round(fit.refit_seconds, 1),
-            validation_seconds=round(fit.validation_seconds, 1),
+            fit_seconds=round(fit.refit_seconds, 1),
             test_seconds=round(fit.test_seconds, 1),
             peak_mib=round(fit.peak_mib),
             known_items=fit.known_items,

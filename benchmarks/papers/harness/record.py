@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pydantic import Field
 
-from benchmarks.papers.harness.search import TriedSettings
 from benchmarks.papers.harness.suite import Settings
 from model.config import Config
 from training.evaluation.report import Report
@@ -38,13 +37,24 @@ class CurvePoint(Config):
     """Empty where it was not evaluated."""
 
 
+class TriedSettings(Config):
+    """Settings that were tried, and the metric that they reached on the validation questions."""
+
+    settings: Settings
+    """By dotted name."""
+    value: float
+    seed: int
+    epochs: int | None = None
+    """Of a peer, the best epoch."""
+    curve: tuple[CurvePoint, ...] = ()
+    """Of a peer, the epochs of the fit."""
+
+
 class PeerRun(Config):
     """How a peer was run."""
 
     fit_seconds: float
-    """Of its fit, without validation."""
-    refit_seconds: float
-    validation_seconds: float
+    """Of the fit on all events before the test, for the epochs of the best trial."""
     test_seconds: float
     peak_mib: float
     """Largest resident set of its process."""
@@ -90,7 +100,8 @@ class Record(Config):
     """The rank of every target of the test questions, by ranker of the model; see
     `benchmarks.papers.harness.question_ranks`."""
     curve: tuple[CurvePoint, ...] = ()
-    """The epochs of the fit, without those of a refit."""
+    """The epochs of the fit, without those of a refit; of a peer, those of the best trial, in the
+    record of its seed."""
     trials: tuple[TriedSettings, ...] = ()
     """The settings tried before, if the row has a search space; the best ones are in `config`."""
     peer: PeerRun | None = None

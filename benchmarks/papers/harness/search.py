@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 from pydantic import JsonValue, ValidationError
 
+from benchmarks.papers.harness.record import TriedSettings
 from benchmarks.papers.harness.suite import Settings, merge
-from model.config import Config
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig
@@ -18,46 +18,37 @@ from training.fitting.building import build_recommender, count_events
 from training.fitting.fit import EpochReport
 from training.run import begin_run, build_dataset, fit_recommender
 
-
-class TriedSettings(Config):
-    """Settings that were tried, and the metric that they reached on the validation questions."""
-
-    settings: Settings
-    """By dotted name."""
-    value: float
-
-
 Choice = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]
 """What settings are chosen from: values by the dotted name of a setting, of which one is changed at
 a time, beginning with the first of each; or tables of settings by dotted name."""
 
 
 def search_settings(
-    choice: Choice, measure: Callable[[Settings], float]
+    choice: Choice, measure: Callable[[Settings], TriedSettings]
 ) -> tuple[TriedSettings, ...]:
     """Try all tables of settings, or change one setting at a time until no change helps.
 
     Args:
-        measure: computes the metric of some settings.
+        measure: tries some settings.
 
     Returns:
         What was tried, in order.
     """
     if not isinstance(choice, Mapping):
-        return tuple(TriedSettings(settings=each, value=measure(each)) for each in choice)
+        return tuple(measure(each) for each in choice)
     return _search_by_coordinate(choice, measure)
 
 
 def _search_by_coordinate(
-    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], float]
+    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], TriedSettings]
 ) -> tuple[TriedSettings, ...]:
-    measured: dict[tuple[JsonValue, ...], float] = {}
+    measured: dict[tuple[JsonValue, ...], TriedSettings] = {}
     names = [*search]
 
     def look_up(values: tuple[JsonValue, ...]) -> float:
         if values not in measured:
             measured[values] = measure(dict(zip(names, values, strict=True)))
-        return measured[values]
+        return measured[values].value
 
     chosen = tuple(search[name][0] for name in names)
     before = None
@@ -67,15 +58,12 @@ def _search_by_coordinate(
             tried = [(*chosen[:number], value, *chosen[number + 1 :]) for value in search[name]]
             # On equal metrics the settings stay: the search ends.
             chosen = max([chosen, *tried], key=look_up)
-    return tuple(
-        TriedSettings(settings=dict(zip(names, values, strict=True)), value=value)
-        for values, value in measured.items()
-    )
+    return tuple(measured.values())
 
 
-def find_best(trials: Sequence[TriedSettings]) -> Settings:
-    """Find the settings with the largest metric; the first of equal ones."""
-    return max(trials, key=lambda trial: trial.value).settings
+def find_best(trials: Sequence[TriedSettings]) -> TriedSettings:
+    """Find the trial with the largest metric; the first of equal ones."""
+    return max(trials, key=lambda trial: trial.value)
 
 
 def try_settings(
@@ -90,9 +78,12 @@ def try_settings(
         TrainingError: if a setting is unknown or a value invalid.
     """
     split = config.split.split(build_dataset(config, events, items), config.data.predict)
-    return search_settings(
-        choice, lambda changes: _validate(replace_settings(config, changes), split, events, items)
-    )
+
+    def measure(changes: Settings) -> TriedSettings:
+        value = _validate(replace_settings(config, changes), split, events, items)
+        return TriedSettings(settings=changes, value=value, seed=config.fit.seed)
+
+    return search_settings(choice, measure)
 
 
 def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:

@@ -85,7 +85,7 @@ def order_events(split: Split, shuffle_seed: int | None) -> NDArray[np.int64]:
 
 def export_split(
     folder: Path,
-    split: Split,
+    split: Split | None,
     final: Split | None,
     *,
     shuffle_seed: int | None,
@@ -94,17 +94,19 @@ def export_split(
     """Write the files of a split.
 
     Args:
-        split: with validation questions.
+        split: with validation questions; None writes nothing to fit with early stopping.
         final: the split whose test questions are asked; None writes no test.
         shuffle_seed: of the order within instants; None keeps that of the data set.
         refit: whether the training events of `final` are written, to fit again.
     """
-
-    order = order_events(split, shuffle_seed)
-    collect_sequences(split, order, split.train_ends).write(folder / FIT)
-    collect_questions(split, order, split.validation, has_targets=True).write(folder / VALIDATION)
+    if split is not None:
+        order = order_events(split, shuffle_seed)
+        collect_sequences(split, order, split.train_ends).write(folder / FIT)
+        questions = collect_questions(split, order, split.validation, has_targets=True)
+        questions.write(folder / VALIDATION)
     if final is None:
         return
+    order = order_events(final, shuffle_seed)
     if refit:
         collect_sequences(final, order, final.train_ends).write(folder / REFIT)
     collect_questions(final, order, final.test, has_targets=False).write(folder / TEST)

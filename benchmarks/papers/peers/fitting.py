@@ -91,16 +91,19 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
     task = Task.read(folder / TASK)
     read_clock = CLOCKS[task.clock]
     limits = task.settings["max_history"], task.settings["windows"] == "all"
-    sequences = Sequences.read(folder / FIT)
-    peer = build(task, cut_windows(sequences, *limits))
-    fitting = Fitting(peer, task, sequences, QuestionFile.read(folder / VALIDATION))
-    fitting.run()
+    fitting: Fitting | None = None
+    if (folder / FIT).exists():
+        sequences = Sequences.read(folder / FIT)
+        peer = build(task, cut_windows(sequences, *limits))
+        fitting = Fitting(peer, task, sequences, QuestionFile.read(folder / VALIDATION))
+        fitting.run()
+    best_epoch = task.settings["epochs"] if fitting is None else fitting.best_epoch
     refit_seconds = 0.0
     if (folder / REFIT).exists():
         sequences = Sequences.read(folder / REFIT)
         began = read_clock()
         peer = build(task, cut_windows(sequences, *limits))
-        peer.fit(fitting.best_epoch, _finish_refit_epoch)
+        peer.fit(best_epoch, _finish_refit_epoch)
         refit_seconds = read_clock() - began
     began = read_clock()
     if (folder / TEST).exists():
@@ -109,13 +112,13 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         if task.settings.get("relative_time"):
             write_scores(folder / WITHHELD, peer, task, sequences, test, withheld=True)
     result = {
-        "curve": fitting.curve,
-        "best_epoch": fitting.best_epoch,
+        "curve": [] if fitting is None else fitting.curve,
+        "best_epoch": best_epoch,
         "parameters": peer.parameters,
         "known_items": int(peer.known.sum()),
-        "fit_seconds": fitting.seconds,
+        "fit_seconds": 0.0 if fitting is None else fitting.seconds,
         "refit_seconds": refit_seconds,
-        "validation_seconds": fitting.validation_seconds,
+        "validation_seconds": 0.0 if fitting is None else fitting.validation_seconds,
         "test_seconds": read_clock() - began,
         "cpu_seconds": time.process_time(),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

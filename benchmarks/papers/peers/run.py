@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -50,8 +50,8 @@ class PeerFit:
 
     Attributes:
         curve: seconds of fitting, epoch and validation metrics, after every evaluation.
-        best_epoch: the first epoch with the best validation metric.
-        best: that metric.
+        best_epoch: the first epoch with the best validation metric, or the epochs that were given.
+        best: that metric; None without validation.
         fit_seconds: of the fit, without validation.
         refit_seconds: of the second fit, on the validation events too.
         validation_seconds: of all evaluations.
@@ -65,7 +65,7 @@ class PeerFit:
 
     curve: tuple[CurvePoint, ...]
     best_epoch: int
-    best: float
+    best: float | None
     fit_seconds: float
     refit_seconds: float
     validation_seconds: float
@@ -99,46 +99,49 @@ class PeerOutcome:
     withheld: Ranks | None
 
 
+class FitOptions(NamedTuple):
+    """How a peer is fitted, beside its settings.
+
+    Attributes:
+        budget_seconds: a fit with validation ends with the first epoch after these.
+        monitor: the validation metric of early stopping.
+        report_progress: receives every point of the learning curve.
+    """
+
+    seed: int
+    budget_seconds: float
+    monitor: str = "ndcg@10"
+    threads: int = 1
+    clock: Clock = "wall"
+    report_progress: ReportProgress = lambda _: None
+
+
 def run_peer(
     config: PeerConfig,
     whole: Dataset,
     split: Split,
     data: DataConfig,
-    *,
-    seed: int,
-    budget_seconds: float,
     work: Path,
-    monitor: str = "ndcg@10",
-    threads: int = 1,
-    clock: Clock = "wall",
-    report_progress: ReportProgress = lambda _: None,
+    options: FitOptions,
+    *,
+    epochs: int | None = None,
 ) -> PeerOutcome:
     """Fit a peer with early stopping, refit it if `config.refit`, and rank the test questions.
 
     Args:
         whole: the data set that was split.
         data: whether seen items are left out, and sampled metrics are computed.
-        budget_seconds: the fit ends with the first epoch after these.
         work: an empty folder for the files of the process.
-        monitor: the validation metric of early stopping.
+        epochs: of one fit on training and validation events, without early stopping; a trial has
+            found them.
 
     Raises:
         TrainingError: if there is no environment, or the library failed.
     """
+    if epochs is not None:
+        config = config.model_copy(update={"epochs": epochs, "refit": True})
     final = split.move_to_test(whole, data.predict) if config.refit else split
-    fit = _run(
-        config,
-        split,
-        final,
-        data,
-        seed,
-        budget_seconds,
-        work,
-        monitor,
-        threads,
-        clock,
-        report_progress,
-    )
+    fit = _run(config, split if epochs is None else None, final, data, work, options)
     return PeerOutcome(
         fit=fit,
         split=final,
@@ -148,32 +151,10 @@ def run_peer(
 
 
 def validate_peer(
-    config: PeerConfig,
-    split: Split,
-    data: DataConfig,
-    *,
-    seed: int,
-    budget_seconds: float,
-    work: Path,
-    monitor: str = "ndcg@10",
-    threads: int = 1,
-    clock: Clock = "wall",
-    report_progress: ReportProgress = lambda _: None,
+    config: PeerConfig, split: Split, data: DataConfig, work: Path, options: FitOptions
 ) -> PeerFit:
     """Fit a peer as `run_peer` does, without refit and test: one trial of its settings."""
-    return _run(
-        config,
-        split,
-        None,
-        data,
-        seed,
-        budget_seconds,
-        work,
-        monitor,
-        threads,
-        clock,
-        report_progress,
-    )
+    return _run(config, split, None, data, work, options)
 
 
 def rank_scores(file: Path, split: Split, data: DataConfig) -> Ranks:
@@ -200,38 +181,33 @@ def _read_blocks(file: Path) -> Iterator[ScoreBlock]:
 
 def _run(
     config: PeerConfig,
-    split: Split,
+    split: Split | None,
     final: Split | None,
     data: DataConfig,
-    seed: int,
-    budget_seconds: float,
     work: Path,
-    monitor: str,
-    threads: int,
-    clock: Clock,
-    report_progress: ReportProgress,
+    options: FitOptions,
 ) -> PeerFit:
-    shuffle_seed = seed if config.shuffle_instants else None
+    shuffle_seed = options.seed if config.shuffle_instants else None
     export_split(work, split, final, shuffle_seed=shuffle_seed, refit=config.refit)
     Task(
         settings=config.model_dump(mode="json"),
-        seed=seed,
-        threads=threads,
-        budget_seconds=budget_seconds,
-        clock=clock,
-        monitor=monitor,
+        seed=options.seed,
+        threads=options.threads,
+        budget_seconds=options.budget_seconds,
+        clock=options.clock,
+        monitor=options.monitor,
         exclude_seen=data.exclude_seen,
     ).write(work / TASK)
     library = find_library(config)
     runner = f"benchmarks.papers.peers.{library}_runner"
     _call(
         [str(find_interpreter(library)), "-m", runner, str(work.absolute())],
-        threads,
-        report_progress,
+        options.threads,
+        options.report_progress,
     )
     result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
-    best = next(metrics[monitor] for _, epoch, metrics in curve if epoch == result["best_epoch"])
+    best = max((metrics[options.monitor] for _, _, metrics in curve), default=None)
     return PeerFit(curve=curve, best=best, **result)
 
 

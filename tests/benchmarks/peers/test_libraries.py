@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.environments import CODE, FOLDER_VARIABLE, find_interpreter
-from benchmarks.papers.peers.run import run_peer
+from benchmarks.papers.peers.run import FitOptions, run_peer
 from tests.benchmarks.peers.small_splits import split_chains
 from training.config import DataConfig
 
@@ -48,10 +48,8 @@ def test_a_library_learns_a_chain(kind: int, settings: dict[str, object], tmp_pa
         whole,
         split,
         DataConfig(predict=predict),
-        seed=0,
-        budget_seconds=40,
-        work=tmp_path,
-        monitor="accuracy",
+        tmp_path,
+        FitOptions(seed=0, budget_seconds=40, monitor="accuracy"),
     )
     # A random order of the items has 1/12.
     assert outcome.given.accuracy().mean() > 0.5

@@ -12,7 +12,13 @@ from benchmarks.papers.peers.environments import (
     LIBRARIES,
     find_interpreter,
 )
-from benchmarks.papers.peers.run import CurvePoint, PeerOutcome, run_peer, validate_peer
+from benchmarks.papers.peers.run import (
+    CurvePoint,
+    FitOptions,
+    PeerOutcome,
+    run_peer,
+    validate_peer,
+)
 from model.errors import TrainingError
 from tests.benchmarks.peers.chain_peer import BEST
 from tests.benchmarks.peers.environments import make_environments
@@ -30,7 +36,14 @@ def chain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "environments"))
 
 
-def _run(work: Path, kind: int, config: dict[str, object], **data: object) -> PeerOutcome:
+def _run(
+    work: Path,
+    kind: int,
+    config: dict[str, object],
+    *,
+    epochs: int | None = None,
+    **data: object,
+) -> PeerOutcome:
     whole, split, predict = split_chains(kind)
     work.mkdir()
     return run_peer(
@@ -38,10 +51,9 @@ def _run(work: Path, kind: int, config: dict[str, object], **data: object) -> Pe
         whole,
         split,
         DataConfig.model_validate({"predict": predict} | data),
-        seed=1,
-        budget_seconds=60,
-        work=work,
-        monitor="accuracy",
+        work,
+        FitOptions(seed=1, budget_seconds=60, monitor="accuracy"),
+        epochs=epochs,
     )
 
 
@@ -64,7 +76,9 @@ def test_the_refit_learns_the_items_of_the_validation(tmp_path: Path) -> None:
     kept = _run(tmp_path / "kept", 1, {"kind": "replay_sasrec", "refit": False})
     assert refit.fit.best_epoch == kept.fit.best_epoch == BEST
     assert refit.fit.curve[-1][1] == kept.fit.curve[-1][1] == BEST + 2
-    assert refit.fit.best == kept.fit.best > 0.5
+    assert refit.fit.best == kept.fit.best
+    assert refit.fit.best is not None
+    assert refit.fit.best > 0.5
     assert refit.given.accuracy().mean() > 0.5
     assert not (tmp_path / "kept" / "refit.npz").exists()
     assert len(refit.split.validation) == 0
@@ -98,6 +112,19 @@ def test_seen_items_are_left_out_and_sampled_metrics_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("chain_environment")
+def test_given_epochs_are_fitted_once_on_all_known_events(tmp_path: Path) -> None:
+    once = _run(tmp_path / "once", 1, {"kind": "replay_sasrec"}, epochs=BEST)
+    twice = _run(tmp_path / "twice", 1, {"kind": "replay_sasrec"})
+    assert once.given.ranks.tolist() == twice.given.ranks.tolist()
+    assert once.fit.curve == ()
+    assert once.fit.best is None
+    assert (once.fit.best_epoch, once.fit.fit_seconds) == (BEST, 0)
+    assert not (tmp_path / "once" / "validation.npz").exists()
+    worse = _run(tmp_path / "worse", 1, {"kind": "replay_sasrec"}, epochs=BEST + 1)
+    assert worse.given.accuracy().mean() < once.given.accuracy().mean()
+
+
+@pytest.mark.usefixtures("chain_environment")
 def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
     _, split, predict = split_chains(0)
     reported: list[CurvePoint] = []
@@ -105,11 +132,8 @@ def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
         READ.validate_python({"kind": "replay_tisasrec", "patience": 1}),
         split,
         DataConfig(predict=predict),
-        seed=0,
-        budget_seconds=60,
-        work=tmp_path,
-        clock="processor",
-        report_progress=reported.append,
+        tmp_path,
+        FitOptions(seed=0, budget_seconds=60, clock="processor", report_progress=reported.append),
     )
     assert fit.best_epoch == BEST
     assert tuple((epoch, metrics) for _, epoch, metrics in reported) == tuple(
