@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -6,10 +7,12 @@ from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_
 from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.curve_plot import digest_learning_curves
+from benchmarks.papers.harness.lead_plot import digest_leads
 from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.render import (
+    SUMMARY,
     ZOO,
     get_attention_plot_path,
     get_curve_plot_path,
@@ -22,7 +25,13 @@ from benchmarks.papers.harness.results import (
     is_current,
     read_measured,
 )
-from benchmarks.papers.harness.suite import RECOMMENDED, Suite
+from benchmarks.papers.harness.results_page import (
+    README_OPENING,
+    read_results,
+    render_results_page,
+    update_readme,
+)
+from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
 from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
 from model.config import Config
@@ -57,6 +66,7 @@ def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
     suite = Suite.read(file)
     for row in suite.rows:
         suite.build_config(row, seed=0)
+        assert (build_peer(suite, row) is None) == (row.role != "peer")
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
@@ -71,6 +81,44 @@ def test_every_plot_shows_the_records(file: Path) -> None:
             assert has_digest(get_attention_plot_path(PAPERS, suite), digest_curves(curves)), (
                 REFRESH
             )
+
+
+def test_the_picture_of_all_leads_shows_the_records() -> None:
+    if results := read_results(PAPERS):
+        assert has_digest(PAPERS / "plots" / "leads.svg", digest_leads(results)), REFRESH
+
+
+def test_the_page_of_results_in_short_equals_the_records() -> None:
+    results = read_results(PAPERS)
+    assert (ROOT / SUMMARY).read_text("utf-8") == render_results_page(results), REFRESH
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert README_OPENING in readme
+    assert readme == update_readme(readme, results), REFRESH
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_figures_in_prose_come_from_the_records(file: Path) -> None:
+    suite = Suite.read(file)
+    for text in (suite.findings, suite.limits):
+        written = re.sub(r"\{[^{}]*\}", "", text)
+        figures = re.findall(r"(?<![\w.])[+-]?\d*\.\d+|\d+ %|\d+ points?\b|\d+ times\b", written)
+        assert not figures, f"name rows in braces, such as {{kairos - mercer}}, for {figures}"
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_compared_rows_have_seeds_enough(file: Path) -> None:
+    """Rows that a comparison rests on; what is counted has no seed."""
+    for each in read_measured(PAPERS, Suite.read(file)):
+        if each.row.role != "method" and each.row.seeds != (0,):
+            least = 5 if each.row.role == "default" else 3
+            assert len(each.records) >= least, f"run all seeds of {each.row.name}"
+
+
+def test_where_the_default_is_not_ahead_a_reason_is_given() -> None:
+    for result in read_results(PAPERS):
+        rivals = [each for each in result.opponents if each.kind in ("reference", "rival", "peer")]
+        if any(each.lead.low <= 0 for each in rivals):
+            assert result.suite.limits.strip(), f"say why in `limits` of {result.suite.name}"
 
 
 def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:

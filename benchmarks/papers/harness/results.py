@@ -114,12 +114,6 @@ def collect_references(
     return found
 
 
-def find_best(measured: list[MeasuredRow], metric: str) -> MeasuredRow | None:
-    """Find the row with the largest mean."""
-    having = [each for each in measured if each.list_given(metric)]
-    return max(having, key=lambda each: statistics.mean(each.list_given(metric)), default=None)
-
-
 def standard_deviation(values: list[float]) -> float:
     """Compute the standard deviation between seeds; 0 of a single one."""
     return statistics.stdev(values) if len(values) > 1 else 0.0

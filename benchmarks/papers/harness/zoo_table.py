@@ -4,18 +4,20 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.papers.harness.results import find_best, read_measured
+from benchmarks.papers.harness.results import read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import format_figure, format_row
 
-SUITES = ("stackoverflow", "ml100k", "ml1m-subset")
+SUITES = ("stackoverflow", "ml100k", "ml1m-subset", "retail", "complete-journey")
 
 OPENING, CLOSING = "<!-- numbers reached -->", "<!-- rendered from the records -->"
 """The markers around the table on the page."""
 
 
 def render_zoo_table(folder: Path) -> str:
-    """Render the mean over seeds of each suite's plot metric, the best of a column in bold.
+    """Render the mean over seeds of each suite's plot metric on its headline questions.
+
+    What differs by an interval that leaves out zero is in the tables of the suites.
 
     Args:
         folder: of suites/ and results/.
@@ -26,13 +28,18 @@ def render_zoo_table(folder: Path) -> str:
     for suite in suites:
         measured = read_measured(folder, suite)
         column: dict[str, str] = {}
-        first = find_best(measured, suite.plot)
         for each in measured:
+            if each.row.role == "peer":
+                continue
             labels.setdefault(each.row.name, each.row.label)
-            mean = format_figure(suite, statistics.mean(each.list_given(suite.plot)))
-            column[each.row.name] = f"**{mean}**" if each is first else mean
+            mean = statistics.mean(each.list_headline(suite, suite.plot))
+            column[each.row.name] = format_figure(suite, mean)
         columns.append(column)
-    heads = [f"{suite.title.split(':')[0]}, {suite.plot}" for suite in suites]
+    heads = [
+        f"{suite.title.split(':')[0]}, {suite.plot}"
+        + (", after a gap" if suite.headline == "after_a_gap" else "")
+        for suite in suites
+    ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
     for name, label in labels.items():
         lines.append(format_row([label, *(column.get(name, "") for column in columns)]))
@@ -55,6 +62,8 @@ def _list_kinds(folder: Path) -> Iterator[str]:
     for name in SUITES:
         suite = Suite.read(folder / "suites" / f"{name}.toml")
         for each in read_measured(folder, suite):
+            if each.row.role == "peer":
+                continue
             encoder = suite.build_config(each.row, each.records[0].seed).encoder
             yield encoder.kind
             time_encoding = getattr(encoder, "time_encoding", None)
