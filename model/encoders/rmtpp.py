@@ -14,7 +14,12 @@ from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.dropout import Dropout
-from model.layers.interval_distribution import Gompertz, ZeroInflated, soft_clamp_max
+from model.layers.interval_distribution import (
+    Gompertz,
+    ZeroInflated,
+    build_zero_logit,
+    soft_clamp_max,
+)
 
 MAX_RATE_PER_DAY = MICROSECONDS_PER_DAY / MICROSECONDS_PER_SECOND
 """Upper bound of the hazard right after an event: one event per second."""
@@ -72,7 +77,7 @@ class RMTPP(SequenceEncoder):
         self.recurrence = nn.RNN(dim + 1, hidden, nonlinearity="relu", batch_first=True)
         self.out_proj = nn.Linear(hidden, dim)
         self.log_rate = nn.Linear(hidden, 1)
-        self.zero_interval = nn.Linear(hidden, 1)
+        self.zero_interval = build_zero_logit(hidden)
         self.growth = nn.Parameter(torch.tensor(0.0))
         self.dropout = Dropout(dropout)
         if self.actions is not None:

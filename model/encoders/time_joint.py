@@ -12,7 +12,7 @@ from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.dropout import Dropout
-from model.layers.interval_distribution import LogNormal, ZeroInflated
+from model.layers.interval_distribution import LogNormal, ZeroInflated, build_zero_logit
 from model.layers.interval_features import compute_interval_to_query
 
 MIN_SPREAD = 0.01
@@ -143,7 +143,7 @@ class TimeJoint(SequenceEncoder):
         self.recurrence = nn.LSTM(dim, hidden, batch_first=True)
         self.out_proj = nn.Linear(hidden, dim)
         self.next_duration = nn.Linear(hidden + dim, 1)
-        self.zero_duration = nn.Linear(hidden + dim, 1)
+        self.zero_duration = build_zero_logit(hidden + dim)
         self.spread = nn.Parameter(torch.tensor(0.0))
         self.dropout = Dropout(dropout)
         if self.actions is not None:

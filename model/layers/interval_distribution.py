@@ -7,11 +7,22 @@ from typing import final
 
 import torch
 from jaxtyping import Float64
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+
+_INITIAL_ZERO_LOGIT = -3.0
+"""Log-odds at the start: most data have few intervals of 0, and where they are many it is learned
+within some steps."""
 
 MAX_EXPONENT = 50.0
 """Exponents above this are continued linearly; the hazard is then so large that nothing is left."""
+
+
+def build_zero_logit(inputs: int) -> nn.Linear:
+    """Build the map from a state to the log-odds of an interval of 0, of `ZeroInflated`."""
+    linear = nn.Linear(inputs, 1)
+    nn.init.constant_(linear.bias, _INITIAL_ZERO_LOGIT)
+    return linear
 
 
 class IntervalDistribution(ABC):
