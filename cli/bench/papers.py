@@ -57,6 +57,7 @@ def papers_command(
             _render(folder)
             return
         # Imported here: the images of the service hold no benchmarks.
+        from benchmarks.papers.harness.comparison import Comparison  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.results import read_measured  # noqa: PLC0415
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
@@ -85,7 +86,11 @@ def papers_command(
 
             def render_tables(found: Path) -> list[str]:
                 measured = ((each, read_measured(found, each)) for each in suites)
-                return [render_suite(each, rows_of) for each, rows_of in measured if rows_of]
+                return [
+                    render_suite(each, rows_of, Comparison.read(found, each, rows_of))
+                    for each, rows_of in measured
+                    if rows_of
+                ]
 
             succeeded = run_quickly(suites, selection, jobs, render_tables)
         else:

@@ -16,7 +16,10 @@ from benchmarks.papers.harness.suite import Suite
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 
 DEFAULT = SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 1]')
-DEFAULT = DEFAULT.replace('label = "Positional"', 'label = "Positional"\nrole = "peer"')
+DEFAULT = DEFAULT.replace(
+    'label = "Positional"',
+    'label = "Positional"\nrole = "peer"\npeer = { kind = "rectools_sasrec" }',
+)
 DEFAULT = DEFAULT.replace('label = "Mercer of degree 2"', 'label = "Degree 2"\nrole = "rival"')
 
 

@@ -36,6 +36,7 @@ def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
                 label=curve.label if is_first else None,
             )
         axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
         axis.set_xlabel("minutes of one core, fit and validation")
         axis.set_ylabel(f"{suite.plot}, validation")
         axis.legend(fontsize=7, loc="best")

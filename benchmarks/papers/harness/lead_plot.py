@@ -82,6 +82,7 @@ def _draw_panel(axis: Axes, title: str, opponents: list[Opponent]) -> None:
         )
     axis.axvline(0, color="black", lw=0.8)
     axis.set_xscale("symlog", linthresh=20)
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.set_yticks(range(len(opponents)), [each.label for each in opponents], fontsize=7)
     axis.invert_yaxis()
     axis.set_title(title, fontsize=9)

@@ -43,7 +43,7 @@ class TriedSettings(Config):
     settings: Settings
     """By dotted name."""
     value: float
-    seed: int
+    seed: int = 0
     epochs: int | None = None
     """Of a peer, the best epoch."""
     curve: tuple[CurvePoint, ...] = ()

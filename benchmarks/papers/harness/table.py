@@ -188,7 +188,8 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
             )
         cells += [
             str(len(each.records)),
-            f"{each.records[0].parameters:,}",
+            # What is fitted by counting has no learned parameters, whatever its module holds.
+            f"{each.records[0].parameters:,}" if each.records[0].epochs else "",
             f"{statistics.mean(record.cpu_seconds for record in each.records):,.0f}",
         ]
         cells += [_format_published(suite, each.row)] * published
