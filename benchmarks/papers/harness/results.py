@@ -141,7 +141,12 @@ def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[L
             each.row.label,
             each.row.role,
             record.seed,
-            [round(point.cpu_seconds / 60, 3) for point in record.curve if point.validation],
+            [
+                # The axis is logarithmic.
+                max(round(point.cpu_seconds / 60, 3), 0.001)
+                for point in record.curve
+                if point.validation
+            ],
             [point.validation[suite.plot] for point in record.curve if point.validation],
         )
         for each in measured
