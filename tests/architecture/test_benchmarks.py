@@ -90,7 +90,7 @@ def test_the_picture_of_all_leads_shows_the_records() -> None:
 
 def test_the_page_of_results_in_short_equals_the_records() -> None:
     results = read_results(PAPERS)
-    assert (ROOT / SUMMARY).read_text("utf-8") == render_results_page(results), REFRESH
+    assert (ROOT / SUMMARY).read_text("utf-8") == render_results_page(results, PAPERS), REFRESH
     readme = (ROOT / "README.md").read_text("utf-8")
     assert README_OPENING in readme
     assert readme == update_readme(readme, results), REFRESH

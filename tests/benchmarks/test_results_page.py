@@ -34,7 +34,8 @@ def papers_with(folder: Path, answers: dict[str, list[int]], suite: str = DEFAUL
 
 
 def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -> str:
-    return render_results_page(read_results(papers_with(folder, answers, suite)))
+    papers = papers_with(folder, answers, suite)
+    return render_results_page(read_results(papers), papers)
 
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
@@ -57,8 +58,13 @@ def test_the_reason_has_its_figures_from_the_records(tmp_path: Path) -> None:
     assert "It reads order: 90.00." in page
 
 
-def test_a_suite_without_a_default_is_not_summed_up(tmp_path: Path) -> None:
-    assert read_results(papers_with(tmp_path, {"positional": [40]})) == []
+def test_a_suite_without_a_record_of_the_default_is_named(tmp_path: Path) -> None:
+    suite = DEFAULT.replace('role = "default"', 'role = "default"\nrecipe = "recommended"')
+    papers = papers_with(tmp_path, {"positional": [40]}, suite)
+    results = read_results(papers)
+    assert results == []
+    page = render_results_page(results, papers)
+    assert "Without comparable records of the default: A tiny world." in page
 
 
 def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> None:
@@ -84,7 +90,7 @@ def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
     assert page.startswith("a\n<!-- results -->\n\n| data set |")
     assert page.endswith("<!-- rendered from the records -->\nb\n")
     assert "old" not in page
-    assert "| **61.00** |" in page
+    assert "| 61.00 |" in page
     assert update_readme("no markers", read_results(papers)) == "no markers"
 
 

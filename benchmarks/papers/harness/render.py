@@ -58,7 +58,7 @@ def render(folder: Path) -> list[Path]:
             written.append(picture)
         summary = folder.parent.parent / SUMMARY
         if summary.parent.exists():
-            summary.write_text(render_results_page(results), "utf-8")
+            summary.write_text(render_results_page(results, folder), "utf-8")
             readme = folder.parent.parent / "README.md"
             readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
             written += [summary, readme]

@@ -89,12 +89,24 @@ def read_results(folder: Path) -> list[SuiteResult]:
     return found
 
 
-def render_results_page(results: Sequence[SuiteResult]) -> str:
-    """Render the page: first where the default is not ahead, then the picture and the table."""
+def render_results_page(results: Sequence[SuiteResult], folder: Path) -> str:
+    """Render the page: first where the default is not ahead, then the picture and the table.
+
+    Args:
+        folder: of suites/, to name those without a result.
+    """
+    shown = {result.suite.name for result in results}
+    suites = [Suite.read(file) for file in sorted((folder / "suites").glob("*.toml"))]
+    missing = [
+        suite.title
+        for suite in suites
+        if suite.name not in shown and any(row.recipe == "recommended" for row in suite.rows)
+    ]
     parts = [
         OPENING,
         "## Where Kairos is not ahead\n",
         *(_render_limits(result) for result in results),
+        *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
         "The default's lead in percent of the other's own figure: over the best reference that\n"
@@ -173,7 +185,7 @@ def _render_table(results: Sequence[SuiteResult], kinds: Sequence[str] = COLUMNS
         suite = result.suite
         gap = ", after a gap" if suite.headline == "after_a_gap" else ""
         own = result.comparison.resample(result.default.row.name, suite.headline).mean
-        cells = [suite.title, f"{suite.plot}{gap}", f"**{format_figure(suite, own)}**"]
+        cells = [suite.title, f"{suite.plot}{gap}", format_figure(suite, own)]
         for kind in kinds:
             best = result.find_best(kind)
             cells.append("" if best is None else _format_opponent(suite, best))
