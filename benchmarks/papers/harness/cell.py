@@ -31,6 +31,7 @@ from benchmarks.papers.harness.record import (
     write_atomically,
 )
 from benchmarks.papers.harness.search import (
+    Choice,
     find_best,
     replace_settings,
     search_settings,
@@ -91,6 +92,11 @@ class Cell(Config):
     """Size of a sample of users, for a quick look; all by default."""
     keep: Path | None = None
     """The folder of the bundle; the bundle is deleted by default."""
+
+    @property
+    def choice(self) -> Choice:
+        """What the settings are chosen from; empty if there is no choice."""
+        return self.search or self.trials
 
     @property
     def name(self) -> str:
@@ -207,9 +213,9 @@ def _run_recipe(
     reporter = _ProgressReporter(report_progress)
 
     def choose() -> tuple[TriedSettings, ...]:
-        return try_settings(cell.config, cell.search or cell.trials, events, items)
+        return try_settings(cell.config, cell.choice, events, items)
 
-    trials = choose_once(cell, choose) if cell.search or cell.trials else ()
+    trials = choose_once(cell, choose) if cell.choice else ()
     config = replace_settings(cell.config, find_best(trials).settings) if trials else cell.config
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -288,7 +294,7 @@ def _run_peer(
         )
 
     # One trial finds the epochs, if there is no choice.
-    choice = cell.search or cell.trials or ({},)
+    choice = cell.choice or ({},)
     trials = choose_once(cell, lambda: search_settings(choice, measure))
     best = find_best(trials)
     config = _replace_peer_settings(peer, best.settings)

@@ -116,7 +116,7 @@ class Comparison:
         rows = {each.row.name for each in self.measured}
         return name in self.questions.references or name in rows
 
-    @property
+    @cached_property
     def users(self) -> int:
         """The number of users with a question."""
         return len(np.unique(self.questions.user_of))

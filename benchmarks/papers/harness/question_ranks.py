@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 import zlib
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from benchmarks.papers.harness.record import write_atomically
 from model.config import Config
 from training.data.dataset import Dataset
 from training.data.split import Predict, Questions, Split, build_questions
@@ -108,9 +108,7 @@ class RankedQuestions(Config):
         """Write into the folder of a suite's records, atomically."""
         file = self.find_file(folder, self.sha256)
         file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-        unfinished.write_text(self.model_dump_json(indent=1) + "\n", "utf-8")
-        unfinished.replace(file)
+        write_atomically(file, self.model_dump(mode="json"))
 
     @cached_property
     def user_of(self) -> Int64[np.ndarray, " questions"]:

@@ -15,14 +15,10 @@ from pydantic import ValidationError
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.peers.run import THREAD_VARIABLES
 
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "POLARS_MAX_THREADS",
-)
-"""Environment variables that bound the threads of a process."""
+CELL_THREAD_VARIABLES = (*THREAD_VARIABLES, "POLARS_MAX_THREADS")
+"""Environment variables that bound the threads of a cell."""
 
 CODE = Path(__file__).parents[3]
 """Working directory of the cells, so that they run this checkout's code."""
@@ -125,7 +121,7 @@ def _start(cell: Cell) -> _Child:
         stderr=errors,
         text=True,
         cwd=CODE,
-        env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(cell.threads)),
+        env=os.environ | dict.fromkeys(CELL_THREAD_VARIABLES, str(cell.threads)),
     )
     assert process.stdin is not None
     process.stdin.write(cell.model_dump_json())
