@@ -75,11 +75,11 @@ class BasketMarkov(SequenceEncoder):
             (1 / (followed * sizes[histories]), (histories, np.arange(len(rows)))),
             (len(sizes), len(rows)),
         )
-        log_scores, item_rows = order_scores(weights @ followers, self.popularity)
+        ordered = order_scores(weights @ followers, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
-            repeat_scores=log_scores.to(items.device, items.dtype),
-            repeat_rows=item_rows.to(items.device),
+            repeat_scores=ordered.log_scores,
+            repeat_rows=ordered.rows,
         )
 
     def fit_counts(

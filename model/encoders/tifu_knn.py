@@ -116,11 +116,11 @@ class TIFUKNN(SequenceEncoder):
         if len(self.users):
             near = self._find_nearest(own)
             scores = scores + (near @ self.users.matrix) * (1 - self.own_share)
-        log_scores, rows = order_scores(scores, self.popularity)
+        ordered = order_scores(scores, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
-            repeat_scores=log_scores.to(items.device, items.dtype),
-            repeat_rows=rows.to(items.device),
+            repeat_scores=ordered.log_scores,
+            repeat_rows=ordered.rows,
         )
 
     def fit_counts(

@@ -99,11 +99,11 @@ class UPCF(SequenceEncoder):
         scores = own
         if len(self.users):
             scores = own + self._compute_similarities(own) @ self.users.matrix
-        log_scores, rows = order_scores(scores, self.popularity)
+        ordered = order_scores(scores, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
-            repeat_scores=log_scores.to(items.device, items.dtype),
-            repeat_rows=rows.to(items.device),
+            repeat_scores=ordered.log_scores,
+            repeat_rows=ordered.rows,
         )
 
     def fit_counts(

@@ -34,6 +34,10 @@ class OrderedScores(NamedTuple):
     log_scores: Float[Tensor, "batch repeats"]
     rows: Int64[Tensor, "batch repeats"]
 
+    def to(self, other: Tensor) -> "OrderedScores":
+        """Copy to the device of a tensor; the scores take its type, too."""
+        return OrderedScores(self.log_scores.to(other), self.rows.to(other.device))
+
 
 def rank_popularity(rows: Int64[Tensor, " events"], *, items: int) -> Int64[Tensor, " rows"]:
     """Rank the rows of a catalog by their events, from 0; equal counts have equal ranks."""

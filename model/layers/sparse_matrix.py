@@ -1,16 +1,16 @@
 """A sparse matrix of counts in the buffers of a module, whose size the data decide."""
 
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import torch
 from jaxtyping import Float64
-from torch import Tensor, nn
+from torch import Tensor
+
+from model.layers.sized_by_state import SizedByState, are_offsets
 
 SparseRows: TypeAlias = Any
 """A `scipy.sparse.csr_array`; SciPy is imported where one is built, as a start needs none."""
-
-_BUFFERS = ("offsets", "columns", "values")
 
 
 def build_sparse_rows(entries: tuple[Any, ...], shape: tuple[int, int]) -> SparseRows:
@@ -26,7 +26,7 @@ def build_sparse_rows(entries: tuple[Any, ...], shape: tuple[int, int]) -> Spars
 
 
 @final
-class SparseMatrix(nn.Module):
+class SparseMatrix(SizedByState):
     """Compressed sparse rows, without a row until `store`.
 
     A state that is loaded decides the number of rows and entries. Products are those of SciPy, on
@@ -39,6 +39,12 @@ class SparseMatrix(nn.Module):
         values: of the entries; doubles, or integers that are counts.
     """
 
+    stored: ClassVar[dict[str, torch.dtype]] = {
+        "offsets": torch.int64,
+        "columns": torch.int32,
+        "values": torch.float64,
+    }
+
     offsets: Tensor
     columns: Tensor
     values: Tensor
@@ -46,10 +52,8 @@ class SparseMatrix(nn.Module):
     def __init__(self, *, width: int, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
         self.width = width
+        self.values = self.values.to(dtype)
         self._derived: dict[str, Any] = {}
-        self.register_buffer("offsets", torch.zeros(1, dtype=torch.int64))
-        self.register_buffer("columns", torch.zeros(0, dtype=torch.int32))
-        self.register_buffer("values", torch.zeros(0, dtype=dtype))
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -58,8 +62,9 @@ class SparseMatrix(nn.Module):
     def store(self, matrix: SparseRows) -> None:
         """Replace the matrix."""
         matrix.sort_indices()
-        self._derived = {}
-        for name, array in zip(_BUFFERS, (matrix.indptr, matrix.indices, matrix.data), strict=True):
+        self.forget_derived()
+        arrays = matrix.indptr, matrix.indices, matrix.data
+        for name, array in zip(self.stored, arrays, strict=True):
             buffer = getattr(self, name)
             setattr(self, name, torch.from_numpy(array).to(buffer.device, buffer.dtype))
 
@@ -67,7 +72,7 @@ class SparseMatrix(nn.Module):
     def matrix(self) -> SparseRows:
         """The matrix, on the CPU."""
         if "matrix" not in self._derived:
-            offsets, columns, values = (getattr(self, name).cpu().numpy() for name in _BUFFERS)
+            offsets, columns, values = (getattr(self, name).cpu().numpy() for name in self.stored)
             shape = (len(self), self.width)
             self._derived["matrix"] = build_sparse_rows((values, columns, offsets), shape)
         return self._derived["matrix"]
@@ -87,45 +92,17 @@ class SparseMatrix(nn.Module):
         lengths: Float64[np.ndarray, " rows"] = self._derived["square_lengths"]
         return lengths
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
+    def forget_derived(self) -> None:
+        """Forget the matrices of the buffers."""
         self._derived = {}
-        names = [prefix + name for name in _BUFFERS]
-        if all(name in state_dict for name in names):
-            offsets, columns, values = (state_dict[name] for name in names)
-            if not _is_sparse_matrix(offsets, columns, values, self.width):
-                error_msgs.append(
-                    f"{prefix[:-1]} must be a sparse matrix of {self.width} columns, but its "
-                    "offsets, columns and values do not fit each other"
-                )
-                return
-            self.offsets = self.offsets.new_empty(offsets.shape)
-            self.columns = self.columns.new_empty(columns.shape)
-            self.values = self.values.new_empty(values.shape)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
 
-
-def _is_sparse_matrix(offsets: Tensor, columns: Tensor, values: Tensor, width: int) -> bool:
-    """Check what a product would read beyond the ends of the arrays otherwise."""
-    if not (offsets.dim() == columns.dim() == values.dim() == 1 and len(offsets)):
-        return False
-    if not (len(columns) == len(values) == offsets[-1] and offsets[0] == 0):
-        return False
-    in_order = bool((offsets.diff() >= 0).all())
-    return in_order and bool(((columns >= 0) & (columns < width)).all())
+    def describe_misfit(self, arrays: dict[str, Tensor]) -> str | None:
+        """Describe what a product would read beyond the ends of the arrays; None if nothing."""
+        offsets, columns, values = (arrays[name] for name in self.stored)
+        if not are_offsets(offsets, len(columns)):
+            return f"its offsets must lead from 0 to its {len(columns):,} columns"
+        if len(columns) != len(values):
+            return f"it must have as many values as columns, {len(columns):,}, not {len(values):,}"
+        if not bool(((columns >= 0) & (columns < self.width)).all()):
+            return f"its columns must be from 0 to {self.width - 1:,}"
+        return None

@@ -1,6 +1,6 @@
 """The purchases of many users, as vectors of items whose weights depend on the time."""
 
-from typing import Any, NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import torch
 from jaxtyping import Float, Int64
@@ -14,8 +14,8 @@ from model.layers.repurchase_kernel import (
     KernelShapes,
     compute_log_kernel,
 )
+from model.layers.sized_by_state import SizedByState, are_offsets
 
-_STORED = {"offsets": torch.int64, "rows": torch.int32, "times": torch.int64}
 _LEAST_LENGTH = 1e-20
 
 
@@ -40,7 +40,7 @@ class _Vectors(NamedTuple):
 
 
 @final
-class TimedPurchases(nn.Module):
+class TimedPurchases(SizedByState):
     """Purchases of users, empty until `store`, and the users nearest to a vector at an instant.
 
     A user's vector at an instant has, per item, the sum of the item's kernel over the purchases
@@ -53,6 +53,12 @@ class TimedPurchases(nn.Module):
         times: epoch microseconds.
     """
 
+    stored: ClassVar[dict[str, torch.dtype]] = {
+        "offsets": torch.int64,
+        "rows": torch.int32,
+        "times": torch.int64,
+    }
+
     shapes: Tensor
     offsets: Tensor
     rows: Tensor
@@ -61,9 +67,6 @@ class TimedPurchases(nn.Module):
     def __init__(self, *, items: int) -> None:
         super().__init__()
         self.register_buffer("shapes", torch.tensor(STARTING_SHAPE).repeat(items + 1, 1))
-        for name, dtype in _STORED.items():
-            size = 1 if name == "offsets" else 0
-            self.register_buffer(name, torch.zeros(size, dtype=dtype))
         self._vectors: _Vectors | None = None
 
     def store(
@@ -79,7 +82,7 @@ class TimedPurchases(nn.Module):
         device = self.shapes.device
         self.offsets = nn.functional.pad(counts.cumsum(0), (1, 0)).to(device)
         self.rows, self.times = rows[order].int().to(device), times[order].to(device)
-        self._vectors = None
+        self.forget_derived()
 
     def compute_log_weights(
         self, rows: Int64[Tensor, "*purchases"], days: Tensor
@@ -136,11 +139,17 @@ class TimedPurchases(nn.Module):
             )
         return self._vectors
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+    def forget_derived(self) -> None:
+        """Forget the vectors of the users."""
         self._vectors = None
-        for name, dtype in _STORED.items():
-            loaded = state_dict.get(prefix + name)
-            if loaded is not None:
-                empty = torch.empty(loaded.shape, dtype=dtype, device=self.shapes.device)
-                setattr(self, name, empty)
-        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def describe_misfit(self, arrays: dict[str, Tensor]) -> str | None:
+        """Describe what an index would read beyond the ends of the arrays; None if nothing."""
+        offsets, rows, times = (arrays[name] for name in self.stored)
+        if not are_offsets(offsets, len(rows)):
+            return f"its offsets must lead from 0 to its {len(rows):,} purchases"
+        if len(rows) != len(times):
+            return f"it must have as many times as rows, {len(rows):,}, not {len(times):,}"
+        if not bool(((rows >= 0) & (rows < len(self.shapes))).all()):
+            return f"its rows must be from 0 to {len(self.shapes) - 1:,}"
+        return None
