@@ -104,7 +104,7 @@ class Split:
             train_ends=self.test_starts,
             test_starts=self.test_starts,
             validation=self.validation.select(np.zeros(0, dtype=np.int64)),
-            test=build_questions(limited, self.test.ends, predict),
+            test=build_questions(limited, self.test.ends, predict, whole=whole),
             min_item_events=self.min_item_events,
         )
 
@@ -219,11 +219,19 @@ SplitConfig = Annotated[
 ]
 
 
-def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
+def build_questions(
+    dataset: Dataset,
+    events: NDArray[np.int64],
+    predict: Predict,
+    *,
+    whole: Dataset | None = None,
+) -> Questions:
     """Build the questions whose targets are some events, or the baskets that they begin.
 
     Args:
         events: absolute event indices, each with an event of the same user before it.
+        whole: the same events with the items of all of them, if the catalog of `dataset` is
+            smaller: two cold items of a basket are two targets.
     """
     if predict == "next_basket":
         starts_basket = find_basket_ends(dataset)[np.maximum(events - 1, 0)] == events
@@ -231,12 +239,10 @@ def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predic
         counts = find_basket_ends(dataset)[events] - events
     else:
         counts = np.ones(len(events), dtype=np.int64)
-    targets, question = (
-        dataset.rows[expand_spans(events, counts)],
-        np.repeat(np.arange(len(events)), counts),
-    )
+    targets, question = expand_spans(events, counts), np.repeat(np.arange(len(events)), counts)
     # An item listed twice in a basket is one target.
-    _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
+    items = (dataset if whole is None else whole).rows[targets]
+    _, first = np.unique(np.stack((question, items)), axis=1, return_index=True)
     first.sort()
     counts = np.bincount(question[first], minlength=len(events))
     return Questions(
@@ -244,7 +250,7 @@ def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predic
         ends=events,
         query_times=dataset.times[events],
         target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-        target_rows=targets[first],
+        target_rows=dataset.rows[targets[first]],
     )
 
 
@@ -313,7 +319,7 @@ def _assemble(
         dataset=limited,
         train_ends=train_ends,
         test_starts=test_starts,
-        validation=build_questions(limited, validated, predict),
-        test=build_questions(limited, tested, predict),
+        validation=build_questions(limited, validated, predict, whole=dataset),
+        test=build_questions(limited, tested, predict, whole=dataset),
         min_item_events=min_item_events,
     )

@@ -108,8 +108,13 @@ def test_targets_are_the_distinct_items_of_the_next_event(
         for number, events in enumerate(targets(split, questions, predict)):
             begin, end = questions.target_offsets[number : number + 2]
             rows = questions.target_rows[begin:end].tolist()
-            assert len(rows) == len(set(rows))
-            assert set(rows) == {*split.dataset.rows[events].tolist()}
+            items = dataset.rows[events].tolist()
+            assert len(rows) == len(set(items))
+            assert rows == [
+                split.dataset.rows[event]
+                for number, event in enumerate(events)
+                if items[number] not in items[:number]
+            ]
 
 
 @every_split
@@ -176,6 +181,18 @@ def test_an_item_met_only_after_training_is_a_cold_target() -> None:
     split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_event")
     assert split.test.target_rows.tolist() == [0]
     assert split.validation.target_rows.tolist() == [1]
+
+
+def test_two_cold_items_of_a_basket_are_two_targets() -> None:
+    log = [
+        ("u", item, FIRST_AT + day * DAY)
+        for item, day in zip("abcda", (0, 1, 2, 2, 2), strict=True)
+    ]
+    whole = Dataset.of(event_log(log))
+    split = ByTimeConfig(test=0.49, validation=0.01).split(whole, "next_basket")
+    assert sorted(split.test.target_rows.tolist()) == [0, 0, 1]
+    moved = split.move_to_test(whole, "next_basket")
+    assert moved.test.target_offsets.tolist() == split.test.target_offsets.tolist() == [0, 3]
 
 
 def test_a_split_that_leaves_nothing_to_train_on_is_refused() -> None:
