@@ -27,10 +27,11 @@ HISTORY_LENGTH_OF_REPEATS = 400
 BATCHES_PER_EPOCH = 300
 TOKENS = (200, 6_400)
 """Bounds of the positions per batch."""
+SESSION_SECONDS = 3_600
+"""Median of the gaps below which most events are of one session with the user's last one
+(decision 72)."""
 EVENTS_READ = 3_500_000
-EVENTS_READ_IN_BASKETS = 2_500_000
-"""Events that a fit reads at most, over all epochs: some minutes on two cores. Where baskets are
-predicted, twice as many reach no more (decision 45)."""
+"""Events that a fit reads at most, over all epochs: some minutes on two cores."""
 EPOCHS = (2, 12)
 """Bounds of the number of epochs."""
 WARMUP_STEPS = 100
@@ -101,7 +102,7 @@ def recommend_recipe(
         _choose_max_history(profile, has_repeats=repeats.value is True),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
-        *_choose_epochs(profile, predicts_baskets=predicts_baskets),
+        *_choose_epochs(profile),
         _choose_tokens(profile),
         _choose_warmup(profile),
         *_choose_learning_rates(),
@@ -220,6 +221,14 @@ def _choose_followers() -> Reason:
 
 
 def _choose_calendar_phase(profile: DataProfile) -> Reason:
+    if profile.gaps is not None and profile.gaps.median < SESSION_SECONDS:
+        return Reason(
+            "wide.calendar",
+            False,
+            "half of the events follow the user's last one within "
+            f"{profile.gaps.median:,.0f} seconds: the phase of the query time would name the "
+            "session, and training memorise it",
+        )
     uneven = [one.cycle for one in profile.activity if one.is_uneven]
     return Reason(
         "wide.calendar",
@@ -291,13 +300,12 @@ def _choose_time_encoding() -> list[Reason]:
     ]
 
 
-def _choose_epochs(profile: DataProfile, *, predicts_baskets: bool) -> list[Reason]:
+def _choose_epochs(profile: DataProfile) -> list[Reason]:
     least, most = EPOCHS
-    budget = EVENTS_READ_IN_BASKETS if predicts_baskets else EVENTS_READ
-    epochs = min(max(round(budget / profile.events), least), most)
+    epochs = min(max(round(EVENTS_READ / profile.events), least), most)
     return [
         Reason("fit.epochs", epochs, f"at most, for {profile.events:,} events: a few minutes"),
-        Reason("fit.patience", 3, "epochs without an improvement on the validation questions"),
+        Reason("fit.patience", 4, "epochs without an improvement on the validation questions"),
     ]
 
 

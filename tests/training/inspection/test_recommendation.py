@@ -184,6 +184,15 @@ def test_only_the_most_frequent_actions_are_named(profile: DataProfile) -> None:
     assert len(reason.reason) < 2_000
 
 
+def test_the_phase_of_the_query_time_is_left_out_of_sessions() -> None:
+    for gap_seconds, expected in ((35, False), (3_599, False), (8 * DAY_SECONDS, True)):
+        recommendation = recommend_recipe(profile_events(draw_sessions(gap_seconds=gap_seconds)))
+        assert recommendation.config.wide is not None
+        assert recommendation.config.wide.calendar is expected
+        (reason,) = (one for one in recommendation.reasons if one.setting == "wide.calendar")
+        assert ("would name the session" in reason.reason) is not expected
+
+
 def test_duplicates_of_single_events_are_no_baskets() -> None:
     events = draw_events()
     assert decide_predict(profile_events(pl.concat([events] * 3))) == "next_event"
