@@ -138,7 +138,7 @@ class Fitting:
     """A fit with early stopping on the validation questions.
 
     Attributes:
-        curve: seconds of fitting, epoch and validation metrics after each evaluation.
+        curve: seconds of fitting and validation, epoch and metrics, after each evaluation.
         best_epoch: the first epoch with the best validation metric; its weights are kept.
         seconds: of fitting, validation not counted.
         validation_seconds: of validation.
@@ -176,17 +176,19 @@ class Fitting:
         settings = self._task.settings
         is_last = self.seconds >= self._task.budget_seconds or self._epoch == settings["epochs"]
         if is_last or self._epoch % settings["evaluate_every"] == 0:
-            self._evaluate()
+            self._evaluate(ended)
         self._began = self._read_clock()
         self.validation_seconds += self._began - ended
         return is_last or self._evaluations_since >= settings["patience"]
 
-    def _evaluate(self) -> None:
+    def _evaluate(self, began: float) -> None:
+        """Evaluate the model; the clock stood at `began` then."""
         task = self._task
         metrics = rank_questions(
             self._peer, task, self._sequences, self._questions, self._chosen
         ).summarise()
-        self.curve.append((round(self.seconds, 3), self._epoch, metrics))
+        seconds = self.seconds + self.validation_seconds + self._read_clock() - began
+        self.curve.append((round(seconds, 3), self._epoch, metrics))
         print(json.dumps(self.curve[-1]), flush=True)
         self._evaluations_since += 1
         if metrics[task.monitor] > self._best:

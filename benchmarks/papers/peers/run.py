@@ -49,7 +49,7 @@ class PeerFit:
     """How a peer was fitted.
 
     Attributes:
-        curve: seconds of fitting, epoch and validation metrics, after every evaluation.
+        curve: seconds of fitting and validation, epoch and metrics, after every evaluation.
         best_epoch: the first epoch with the best validation metric, or the epochs that were given.
         best: that metric; None without validation.
         fit_seconds: of the fit, without validation.

@@ -146,6 +146,8 @@ def test_a_fit_stops_early_and_keeps_the_best_epoch(tmp_path: Path) -> None:
     assert peer.epoch == BEST
     seconds = [seconds for seconds, _, _ in fitting.curve]
     assert seconds == sorted(seconds)
+    assert fitting.seconds < seconds[-1]
+    assert seconds[-1] <= fitting.seconds + fitting.validation_seconds + 0.001
     assert fitting.validation_seconds > 0
 
 
