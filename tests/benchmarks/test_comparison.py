@@ -83,6 +83,21 @@ def test_the_lead_is_the_difference_of_the_means(suite: Suite, tmp_path: Path) -
     assert comparison.count_questions("after_a_gap") == 50
 
 
+def test_a_relative_lead_resamples_both_figures(suite: Suite) -> None:
+    random = np.random.default_rng(3)
+    users = np.arange(2_000)
+    right, other = random.random(2_000) < 0.4, random.random(2_000) < 0.2
+    comparison = comparison_of(suite, users, {"mercer": [right], "positional": [other]})
+    lead = comparison.compare_relative("mercer", "positional")
+    assert lead.mean == pytest.approx(right.mean() / other.mean() - 1)
+    # By the delta method for a ratio of independent means.
+    own, others = right.mean(), other.mean()
+    variance = (1 - own) / own / 2_000 + (1 - others) / others / 2_000
+    error = 1.96 * own / others * variance**0.5
+    assert lead.low == pytest.approx(lead.mean - error, abs=0.15 * error)
+    assert lead.high == pytest.approx(lead.mean + error, abs=0.15 * error)
+
+
 def test_the_interval_counts_users_instead_of_questions(suite: Suite) -> None:
     random = np.random.default_rng(0)
     right = random.random(USERS) < 0.5

@@ -1,6 +1,7 @@
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from benchmarks.papers.harness.cell import run_cell
@@ -57,6 +58,23 @@ def test_the_row_has_the_recommended_recipe_of_its_suite(suite: Suite, folder: P
     assert config.profile_histories == 7
     assert config.fit == written.fit.model_copy(update={"seed": 5, "refit": False})
     assert written.fit.refit
+
+
+def test_the_recipe_reads_the_events_before_the_test_only(folder: Path, suite: Suite) -> None:
+    def recommend_with(is_replaced: pl.Expr) -> str:
+        """The recipe where some of the events are of items that nobody chose before."""
+        new = pl.lit("new ") + pl.int_range(pl.len()).cast(pl.String)
+        item = pl.when(is_replaced).then(new).otherwise("item_id")
+        events.with_columns(item_id=item).write_parquet(file)
+        recommend_for_suite(suite, folder / "data", folder=folder)
+        return (folder / RECOMMENDED / "tiny.toml").read_text()
+
+    file = folder / "data" / "tiny" / "events.parquet"
+    events = pl.read_parquet(file)
+    test_begins = events["timestamp"].quantile(0.85, "higher")
+    recipe = (folder / RECOMMENDED / "tiny.toml").read_text()
+    assert recommend_with(pl.col("timestamp") >= test_begins) == recipe
+    assert recommend_with(pl.col("timestamp") < test_begins) != recipe
 
 
 def test_a_row_changes_and_removes_recommended_settings(suite: Suite) -> None:

@@ -73,10 +73,31 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
     )
     ((title, opponents),) = collect_drawn(results)
     assert title == "A tiny world"
-    assert [each.kind for each in opponents] == ["reference", "rival", "peer"]
+    assert [each.kind for each, _ in opponents] == ["reference", "rival", "peer"]
+    assert [lead.mean for _, lead in opponents] == pytest.approx([5.1, 0.22, 0.525])
     drawn = draw_leads(results)
     assert digest_leads(results) in drawn
     assert ">Degree 2</text>" in drawn
+
+
+def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> None:
+    suite = DEFAULT.replace('role = "rival"', 'role = "method"')
+    papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [70], "positional": [58]}, suite)
+    page = render_results_page(read_results(papers), papers)
+    assert "Behind Degree 2, **-10.00**" in page or "ahead of Degree 2, -10.00" in page
+    assert "Positional, +2.00" in page
+    assert "Without a record: Counts." in page
+
+
+def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
+    suite = 'headline = "after_a_gap"\n' + DEFAULT
+    papers = papers_with(tmp_path, {"mercer": [60], "positional": [41]}, suite)
+    lines = render_results_page(read_results(papers), papers).splitlines()
+    (first,) = (number for number, line in enumerate(lines) if "accuracy, after a gap" in line)
+    assert "| 60.00 |" in lines[first]
+    assert "Positional 40.00;" in lines[first]
+    assert "accuracy, all | 60.00 |" in lines[first + 1]
+    assert "Positional 41.00;" in lines[first + 1]
 
 
 def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
@@ -119,7 +140,6 @@ def test_learning_curves_are_of_processor_time(suite: Suite, tmp_path: Path) -> 
     curves = collect_learning_curves(suite, [with_curve(rows[0]), with_curve(rows[1]), rows[2]])
     assert [(curve.label, curve.seed) for curve in curves] == [
         ("Mercer", 0),
-        ("Mercer", 1),
         ("Positional", 0),
     ]
     assert curves[0].minutes == [0.2, 0.4]

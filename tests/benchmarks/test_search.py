@@ -1,11 +1,14 @@
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.papers.harness.cell import run_cell
+from benchmarks.papers.harness.cell import choose_once, run_cell
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import TriedSettings
 from benchmarks.papers.harness.search import (
@@ -96,6 +99,22 @@ def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
     encoder = record.config["encoder"]
     assert isinstance(encoder, dict)
     assert encoder["weight"] == best.settings["encoder.weight"]
+
+
+def test_seeds_that_start_together_choose_once(folder: Path, suite: Suite, tmp_path: Path) -> None:
+    (cell,) = plan(suite, Selection(folder / "data", tmp_path, ("searched",))).cells
+    chosen: list[int] = []
+
+    def choose(seed: int) -> tuple[TriedSettings, ...]:
+        time.sleep(0.05)
+        chosen.append(seed)
+        return (TriedSettings(settings={"encoder.weight": float(seed)}, value=0.5, seed=seed),)
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(choose_once, cell, partial(choose, seed)) for seed in range(4)]
+    found = {run.result()[0].seed for run in runs}
+    assert found == {*chosen}
+    assert len(chosen) == 1
 
 
 def test_other_values_to_choose_from_are_other_settings(suite: Suite) -> None:

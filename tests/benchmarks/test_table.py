@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
+from benchmarks.papers.harness.record import CurvePoint, TriedSettings
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
@@ -89,7 +90,7 @@ def test_the_headline_may_be_of_questions_after_a_gap(tmp_path: Path) -> None:
 def test_questions_users_and_cold_targets_are_counted(suite: Suite, tmp_path: Path) -> None:
     page = compared(tmp_path, suite, {"mercer": [60]})
     assert "100 questions of 50 users, 50 of them later than the last event" in page
-    assert "100 targets, of which 3 are items that no training event has" in page
+    assert "100 targets, of which 3 are cold items" in page
 
 
 def test_findings_have_their_figures_from_the_records(suite: Suite, tmp_path: Path) -> None:
@@ -148,6 +149,32 @@ def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRo
     assert "Without a record: Counts." in render_suite(suite, measured)
 
 
+def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
+    def with_curve(row: MeasuredRow, values: list[float]) -> MeasuredRow:
+        curve = tuple(
+            CurvePoint(
+                epoch=epoch,
+                seconds=epoch,
+                cpu_seconds=epoch,
+                loss=1.0,
+                validation={"accuracy": value},
+            )
+            for epoch, value in enumerate(values, 1)
+        )
+        last = row.records[-1].model_copy(update={"curve": curve})
+        return MeasuredRow(row.row, (*row.records[:-1], last))
+
+    page = render_suite(suite, measured)
+    assert "best after the last epoch" not in page
+    mercer, positional, degree_2 = measured
+    rows = [
+        with_curve(mercer, [0.1, 0.3, 0.2]),
+        with_curve(positional, [0.1, 0.2, 0.3]),
+        with_curve(degree_2, [0.1, 0.3, 0.3]),
+    ]
+    assert "so not shown to be at its best: Positional." in render_suite(suite, rows)
+
+
 def test_the_days_of_the_records_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     assert "Recorded 2026-01-01." in render_suite(suite, measured)
     later = measured[0].records[0].model_copy(update={"started_at": "2026-02-03T23:00:00+00:00"})
@@ -165,6 +192,43 @@ def test_a_record_counts_while_its_settings_equal_the_suites(
     changed = suite.shorten(9)
     assert read_measured(tmp_path, changed) == []
     assert "A tiny world" in render_page(tmp_path)
+
+
+def test_a_record_of_a_seed_beside_the_rows_does_not_count(suite: Suite, tmp_path: Path) -> None:
+    row = suite.row("mercer")
+    for seed in (0, 3, 9):
+        record = record_of(suite, row, seed, 0.5)
+        record.write(tmp_path / "results" / "tiny" / f"mercer-{seed}.json")
+    (measured,) = read_measured(tmp_path, suite)
+    assert [record.seed for record in measured.records] == [0, 3]
+
+
+def test_records_of_other_data_than_most_do_not_count(suite: Suite, tmp_path: Path) -> None:
+    for name in ("mercer", "positional", "counts"):
+        record = record_of(suite, suite.row(name), 0, 0.5)
+        if name == "mercer":
+            record = record.model_copy(update={"data": {"tiny/events.parquet": "1" * 64}})
+        record.write(tmp_path / "results" / "tiny" / f"{name}-0.json")
+    measured = read_measured(tmp_path, suite)
+    assert [each.row.name for each in measured] == ["positional", "counts"]
+
+
+def test_choices_and_states_of_the_code_are_named(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    tried = TriedSettings(settings={"encoder.dim": 8}, value=0.5)
+    first, *others = measured
+    updates: list[dict[str, object]] = [
+        {"trials": (tried, tried), "choice_cpu_seconds": 7200.0, "code": "a"},
+        {"code": "b"},
+    ]
+    changed = tuple(
+        record.model_copy(update=update)
+        for record, update in zip(first.records, updates, strict=True)
+    )
+    page = render_suite(suite, [MeasuredRow(first.row, changed), *others])
+    assert "All 4 runs: 2.0 hours of one core. They are of 3 states of the code." in page
+    assert "Settings tried on the validation questions: Mercer 2." in page
 
 
 def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path) -> None:

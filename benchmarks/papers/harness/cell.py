@@ -5,6 +5,7 @@
 Prints its progress as JSON lines on standard output, and writes the record at the end.
 """
 
+import hashlib
 import os
 import platform
 import shutil
@@ -13,11 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, final
 
 import polars as pl
 import torch
+from filelock import FileLock
 from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter, ValidationError
 
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
@@ -39,6 +42,7 @@ from benchmarks.papers.harness.search import (
 )
 from benchmarks.papers.harness.suite import Settings, digest
 from benchmarks.papers.peers.config import PeerConfig
+from benchmarks.papers.peers.environments import CODE
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
 from model.config import Config
 from model.errors import KairosError
@@ -142,6 +146,9 @@ class Run(NamedTuple):
     best_epoch: int
     parameters: int
     trials: tuple[TriedSettings, ...]
+    choice_seconds: float = 0.0
+    """Wall time of the choice of the settings."""
+    choice_cpu_seconds: float = 0.0
     peer: PeerRun | None = None
     attention_profile: list[ProfilePoint] | None = None
 
@@ -155,12 +162,13 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
-    began, busy = time.monotonic(), _read_cpu_seconds()
+    stopwatch = _Stopwatch()
     run = (
         _run_recipe(cell, events, items, report_progress)
         if cell.peer is None
         else _run_peer(cell, cell.peer, events, items, report_progress)
     )
+    seconds, cpu_seconds = stopwatch.read()
     record = Record(
         suite=cell.suite,
         row=cell.row,
@@ -176,8 +184,10 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         torch=torch.__version__,
         command=_format_command(cell),
         started_at=started_at,
-        seconds=round(time.monotonic() - began, 1),
-        cpu_seconds=round(_read_cpu_seconds() - busy, 1),
+        code=digest_code(),
+        seconds=round(seconds - run.choice_seconds, 1),
+        cpu_seconds=round(cpu_seconds - run.choice_cpu_seconds, 1),
+        choice_cpu_seconds=round(run.choice_cpu_seconds, 1),
         epochs=run.epochs,
         seconds_per_epoch=round(run.seconds_per_epoch, 2),
         best_epoch=run.best_epoch,
@@ -215,7 +225,9 @@ def _run_recipe(
     def choose() -> tuple[TriedSettings, ...]:
         return try_settings(cell.config, cell.choice, events, items)
 
+    stopwatch = _Stopwatch()
     trials = choose_once(cell, choose) if cell.choice else ()
+    choice_seconds, choice_cpu_seconds = stopwatch.read()
     config = replace_settings(cell.config, find_best(trials).settings) if trials else cell.config
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -240,6 +252,8 @@ def _run_recipe(
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
         trials=trials,
+        choice_seconds=choice_seconds,
+        choice_cpu_seconds=choice_cpu_seconds,
         attention_profile=None
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
@@ -295,7 +309,9 @@ def _run_peer(
 
     # One trial finds the epochs, if there is no choice.
     choice = cell.choice or ({},)
+    stopwatch = _Stopwatch()
     trials = choose_once(cell, lambda: search_settings(choice, measure))
+    choice_seconds, choice_cpu_seconds = stopwatch.read()
     best = find_best(trials)
     config = _replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
@@ -317,6 +333,8 @@ def _run_peer(
         best_epoch=fit.best_epoch,
         parameters=fit.parameters,
         trials=trials,
+        choice_seconds=choice_seconds,
+        choice_cpu_seconds=choice_cpu_seconds,
         peer=PeerRun(
             fit_seconds=round(fit.refit_seconds, 1),
             test_seconds=round(fit.test_seconds, 1),
@@ -335,16 +353,20 @@ def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
 def choose_once(
     cell: Cell, choose: Callable[[], tuple[TriedSettings, ...]]
 ) -> tuple[TriedSettings, ...]:
-    """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file."""
+    """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file.
+
+    Processes of other seeds wait for the one that chooses.
+    """
     identity = digest({**_drop_seed(cell.settings), "data": {**cell.data}})
     file = cell.record.parent / "trials" / f"{cell.row}-{identity[:12]}.json"
     trials = TypeAdapter(tuple[TriedSettings, ...])
-    if file.exists():
-        return trials.validate_json(file.read_bytes())
-    tried = choose()
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, trials.dump_python(tried, mode="json"))
-    return tried
+    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{identity}.lock"):
+        if file.exists():
+            return trials.validate_json(file.read_bytes())
+        tried = choose()
+        write_atomically(file, trials.dump_python(tried, mode="json"))
+        return tried
 
 
 def _drop_seed(settings: Settings) -> Settings:
@@ -354,10 +376,31 @@ def _drop_seed(settings: Settings) -> Settings:
     return settings | {"fit": {name: value for name, value in fit.items() if name != "seed"}}
 
 
+class _Stopwatch:
+    """Wall time and processor time since it was made, of this process and of ended children."""
+
+    def __init__(self) -> None:
+        self._began, self._busy = time.monotonic(), _read_cpu_seconds()
+
+    def read(self) -> tuple[float, float]:
+        """Read wall seconds and processor seconds."""
+        return time.monotonic() - self._began, _read_cpu_seconds() - self._busy
+
+
 def _read_cpu_seconds() -> float:
-    """Read the processor time of this process and of the children that have ended."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
+
+
+@cache
+def digest_code() -> str:
+    """Compute a digest of all code that a figure depends on: models, training and this harness."""
+    digest_of = hashlib.sha256()
+    for folder in ("model", "training", "benchmarks/papers"):
+        for file in sorted((CODE / folder).rglob("*.py")):
+            digest_of.update(file.relative_to(CODE).as_posix().encode() + b"\0")
+            digest_of.update(file.read_bytes())
+    return digest_of.hexdigest()
 
 
 @final

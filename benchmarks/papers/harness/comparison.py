@@ -1,5 +1,6 @@
 """Leads of rows over each other on the same questions, with intervals over users and seeds."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,13 @@ class Resamples(NamedTuple):
     by_seed: Float64[np.ndarray, "seeds draws"]
 
 
+class _Draws(NamedTuple):
+    """A metric of one row: its mean, and its value in every draw of users and seeds."""
+
+    mean: float
+    draws: Float64[np.ndarray, " draws"]
+
+
 @final
 @dataclass(frozen=True)
 class Comparison:
@@ -58,7 +66,7 @@ class Comparison:
     ) -> "Comparison | None":
         """Read the questions of a suite's records; None if no record has ranks.
 
-        Rows whose records answered other questions than the first one's are left out.
+        Rows with a record that answered other questions than most are left out.
 
         Args:
             folder: of results/.
@@ -71,30 +79,48 @@ class Comparison:
         ]
         if not digests:
             return None
-        first = digests[0]
+        most = Counter(digests).most_common(1)[0][0]
         comparable = tuple(
             each
             for each in measured
-            if all(record.questions_sha256 == first for record in each.records)
+            if all(record.questions_sha256 == most for record in each.records)
         )
-        file = RankedQuestions.find_file(folder / "results" / suite.name, first)
+        file = RankedQuestions.find_file(folder / "results" / suite.name, most)
         return cls(suite, comparable, RankedQuestions.read(file))
 
-    def compare(self, row: str, other: str, subset: Subset = "all") -> Lead:
-        """Compute how far a row is ahead of another row or reference in the suite's plot metric."""
-        own, others = self.resample(row, subset), self.resample(other, subset)
-        generator = np.random.default_rng(1)
-        differences = _resample_seeds(own.by_seed, generator) - _resample_seeds(
-            others.by_seed, generator
-        )
-        low, high = np.quantile(differences, [0.025, 0.975])
-        return Lead(own.mean - others.mean, float(low), float(high))
+    def compare(self, row: str, other: str, subset: Subset = "all", ranker: str = MODEL) -> Lead:
+        """Compute how far a row is ahead of another row or reference in the suite's plot metric.
 
-    def resample(self, name: str, subset: Subset = "all") -> Resamples:
+        Args:
+            ranker: of both rows; a model without counts is its own live model.
+        """
+        own, others = self._draw(row, other, subset, ranker)
+        return _summarise(own.mean - others.mean, own.draws - others.draws)
+
+    def compare_relative(self, row: str, other: str, subset: Subset = "all") -> Lead:
+        """Compute the same as a share of the other's own figure, which is resampled, too.
+
+        Raises:
+            ZeroDivisionError: if that figure is zero.
+        """
+        own, others = self._draw(row, other, subset, MODEL)
+        mean = own.mean / others.mean - 1
+        # Users who are all missed by the other row leave nothing to divide by.
+        return _summarise(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
+
+    def _draw(self, row: str, other: str, subset: Subset, ranker: str) -> tuple["_Draws", "_Draws"]:
+        generator = np.random.default_rng(1)
+        own, others = (self.resample(name, subset, ranker) for name in (row, other))
+        return (
+            _Draws(own.mean, _resample_seeds(own.by_seed, generator)),
+            _Draws(others.mean, _resample_seeds(others.by_seed, generator)),
+        )
+
+    def resample(self, name: str, subset: Subset = "all", ranker: str = MODEL) -> Resamples:
         """Compute the plot metric of a row or reference in every resample of the users."""
-        key = (name, subset)
+        key = (name, subset, ranker)
         if key not in self._resamples:
-            values = self._compute_values(name)
+            values = self._compute_values(name, ranker)
             is_selected = self._select(subset)
             counts = self._sum_by_user(is_selected.astype(np.float64))
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
@@ -122,7 +148,7 @@ class Comparison:
         return len(np.unique(self.questions.user_of))
 
     @cached_property
-    def _resamples(self) -> dict[tuple[str, Subset], Resamples]:
+    def _resamples(self) -> dict[tuple[str, Subset, str], Resamples]:
         return {}
 
     @cached_property
@@ -133,21 +159,23 @@ class Comparison:
         later = self.questions.is_after_gap
         return later if subset == "after_a_gap" else np.ones_like(later)
 
-    def _compute_values(self, name: str) -> Float64[np.ndarray, "seeds questions"]:
+    def _compute_values(self, name: str, ranker: str) -> Float64[np.ndarray, "seeds questions"]:
         """Compute the plot metric of every question, for every seed; a reference has one."""
         reference = self.questions.references.get(name)
         texts = (
             [reference]
             if reference is not None
-            else [record.ranks[MODEL] for record in self.find(name).records]
+            else [
+                record.ranks.get(ranker, record.ranks[MODEL]) for record in self.find(name).records
+            ]
         )
         return np.array(
             [self.questions.read_ranks(text).per_question(self.suite.plot) for text in texts]
         )
 
     def find(self, name: str) -> MeasuredRow:
-        """Find a row by name; raises StopIteration if it has no comparable record."""
-        return next(each for each in self.measured if each.row.name == name)
+        """Find a row by name; raises KeyError if it has no comparable record."""
+        return {each.row.name: each for each in self.measured}[name]
 
     def _sum_by_user(
         self, values: Float64[np.ndarray, " questions"]
@@ -167,6 +195,11 @@ class Comparison:
         generator = np.random.default_rng(0)
         drawn = (generator.integers(self.users, size=self.users) for _ in range(self.draws))
         return np.array([np.bincount(one, minlength=self.users) for one in drawn], np.float32)
+
+
+def _summarise(mean: float, draws: Float64[np.ndarray, " draws"]) -> Lead:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Lead(mean, float(low), float(high))
 
 
 def _resample_seeds(

@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from matplotlib import style
+from matplotlib import color_sequences, style
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.plot import STYLE, format_svg
@@ -17,14 +17,12 @@ def digest_learning_curves(curves: list[LearningCurve]) -> str:
 
 
 def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
-    """Draw one line per run; the runs of a row have one colour, those of peers are dashed."""
+    """Draw one line per row; those of peers are dashed, and the default's is thick."""
     with style.context(STYLE):
-        figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+        figure = Figure(figsize=(9.6, 4.2), layout="constrained")
         axis = figure.subplots()
-        labels: list[str] = []
-        for curve in curves:
-            is_first = curve.label not in labels
-            labels += [curve.label] * is_first
+        colours = color_sequences["tab20" if len(curves) > 10 else "tab10"]
+        for curve, colour in zip(curves, colours, strict=False):
             axis.plot(
                 curve.minutes,
                 curve.values,
@@ -32,13 +30,13 @@ def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
                 lw=2.0 if curve.role == "default" else 1.1,
                 marker="o",
                 ms=2.5,
-                color=f"C{labels.index(curve.label)}",
-                label=curve.label if is_first else None,
+                color=colour,
+                label=curve.label,
             )
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.set_xlabel("minutes of one core, fit and validation")
         axis.set_ylabel(f"{suite.plot}, validation")
-        axis.legend(fontsize=7, loc="best")
+        axis.legend(fontsize=6, loc="center left", bbox_to_anchor=(1, 0.5))
         figure.suptitle(f"{suite.title}: learning curves", fontsize=10)
         return format_svg(figure, digest_learning_curves(curves))

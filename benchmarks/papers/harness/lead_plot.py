@@ -8,6 +8,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.papers.harness.comparison import Lead
 from benchmarks.papers.harness.plot import STYLE, format_svg
 from benchmarks.papers.harness.results_page import Opponent, SuiteResult
 
@@ -15,24 +16,31 @@ COLOURS = {
     "reference": "#6b7280",
     "rival": "#b45309",
     "peer": "#1d4ed8",
+    "method": "#7c3aed",
     "control": "#0f766e",
 }
-"""Kinds of opponents that are drawn; of the references only the best."""
+"""Kinds of opponents that are drawn."""
+
+ONLY_BEST = ("reference", "method")
+"""Kinds of which only the best is drawn."""
 
 COLUMNS = 2
 
 
-def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, list[Opponent]]]:
-    """Collect the opponents of every panel, by kind and figure."""
+Drawn = list[tuple[Opponent, Lead]]
+
+
+def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
+    """Collect the opponents of every panel and the relative leads over them."""
     panels = []
     for result in results:
-        best = result.find_best("reference")
         opponents = [
-            each
+            (each, each.relative)
             for kind in COLOURS
             for each in result.opponents
             # A figure of zero has no relative lead over it.
-            if each.kind == kind and (kind != "reference" or each is best) and each.mean > 0
+            if each.kind == kind and each.relative is not None
+            if kind not in ONLY_BEST or each is result.find_best(kind)
         ]
         panels.append((result.suite.title, opponents))
     return panels
@@ -41,7 +49,7 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, list[Oppone
 def digest_leads(results: Sequence[SuiteResult]) -> str:
     """Compute a digest of the figures of the picture, which its file contains."""
     drawn = [
-        [title, [[each.label, each.kind, *(round(one, 4) for one in each.relative)] for each in on]]
+        [title, [[each.label, each.kind, *(round(one, 4) for one in lead)] for each, lead in on]]
         for title, on in collect_drawn(results)
     ]
     return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()
@@ -68,9 +76,9 @@ def draw_leads(results: Sequence[SuiteResult]) -> str:
         return format_svg(figure, digest_leads(results))
 
 
-def _draw_panel(axis: Axes, title: str, opponents: list[Opponent]) -> None:
-    for position, each in enumerate(opponents):
-        mean, low, high = (100 * value for value in each.relative)
+def _draw_panel(axis: Axes, title: str, opponents: Drawn) -> None:
+    for position, (each, lead) in enumerate(opponents):
+        mean, low, high = (100 * value for value in lead)
         axis.errorbar(
             mean,
             position,
@@ -83,6 +91,6 @@ def _draw_panel(axis: Axes, title: str, opponents: list[Opponent]) -> None:
     axis.axvline(0, color="black", lw=0.8)
     axis.set_xscale("symlog", linthresh=20)
     axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_yticks(range(len(opponents)), [each.label for each in opponents], fontsize=7)
+    axis.set_yticks(range(len(opponents)), [each.label for each, _ in opponents], fontsize=7)
     axis.invert_yaxis()
     axis.set_title(title, fontsize=9)

@@ -3,20 +3,25 @@
 import tomllib
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 from pydantic import TypeAdapter
 
 from benchmarks.papers.harness.plan import find_data
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
-from training.config import DataConfig
+from training.config import DataConfig, RunConfig
 from training.data.sources import read_events
 from training.data.split import SplitConfig
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
+from training.run import build_dataset
 
 
 def format_recommended_recipe(suite: Suite, data: Path) -> str:
     """Format the recipe recommended for a suite as TOML, with a reason for every setting.
+
+    Only the events before the test are read.
 
     Args:
         data: the folder with the data folders.
@@ -28,13 +33,34 @@ def format_recommended_recipe(suite: Suite, data: Path) -> str:
     split: SplitConfig | None = TypeAdapter(SplitConfig | None).validate_python(
         suite.base.get("split")
     )
-    events = read_events(find_data(data, suite.data) / "events.parquet")
+    whole = read_events(find_data(data, suite.data) / "events.parquet")
+    events = _select_before_test(whole, suite)
     recommendation = recommend_recipe(profile_events(events, data=fixed), fixed, split)
     return format_recipe(
         recommendation,
-        f"Recommended for the events of suite {suite.name}, with its data and split; written by "
-        f"kairos bench papers --suite {suite.name} --recommend.",
+        f"Recommended for the events of suite {suite.name} before its test, with its data and "
+        f"split; written by kairos bench papers --suite {suite.name} --recommend.",
     )
+
+
+def _select_before_test(events: pl.DataFrame, suite: Suite) -> pl.DataFrame:
+    """Select the events that are known before the test of a suite."""
+    config = RunConfig.model_validate(
+        {name: suite.base[name] for name in ("data", "split") if name in suite.base}
+    )
+    dataset = build_dataset(config, events, None)
+    split = config.split.split(dataset, config.data.predict)
+    known = np.flatnonzero(split.is_known_before_test)
+    keys = pl.DataFrame(
+        {
+            "user_id": np.array(dataset.user_ids, dtype=object)[dataset.user_of[known]],
+            "item_id": np.array(dataset.catalog.item_ids, dtype=object)[dataset.rows[known] - 1],
+            "timestamp": dataset.times[known],
+            "action": np.array(dataset.actions, dtype=object)[dataset.action_rows[known] - 1],
+        },
+        schema=events.select("user_id", "item_id", "timestamp", "action").schema,
+    )
+    return events.join(keys, on=keys.columns, how="semi", nulls_equal=True)
 
 
 def recommend_for_suite(suite: Suite, data: Path, *, folder: Path | None) -> Suite:

@@ -84,10 +84,14 @@ class Record(Config):
     torch: str
     command: str
     started_at: str
+    code: str = ""
+    """A digest of the code that ran; empty in older records."""
     seconds: float
-    """Wall time of the whole run, evaluation included."""
+    """Wall time of the whole run, evaluation included, without the choice of its settings."""
     cpu_seconds: float
     """Processor time of the same; the wall time on one thread of an idle machine."""
+    choice_cpu_seconds: float = 0.0
+    """Processor time of the choice of the settings, in the record of the seed that chose them."""
     epochs: int
     seconds_per_epoch: float
     """Without validation."""

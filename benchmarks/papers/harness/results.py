@@ -1,6 +1,7 @@
 """The records of a suite, by row."""
 
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from training.evaluation.report import LIVE, MODEL, WITHHELD
 COMPARED: tuple[Role, ...] = ("default", "control", "rival", "peer")
 """The rows whose learning curves are drawn; if there are none, all are."""
 
-MOST_CURVES = 12
-"""Rows whose learning curves are drawn, at most."""
+MOST_CURVES = 20
+"""Rows whose learning curves are drawn, at most: the default and peers first."""
+
+_DRAWN_FIRST: tuple[Role, ...] = ("default", "peer", "rival", "control", "method")
 
 Subset = Literal["all", "after_a_gap"]
 """All questions, or those later than the last event of their history."""
@@ -55,14 +58,27 @@ class MeasuredRow:
             return self.list_after_gap(MODEL, metric)
         return self.list_given(metric)
 
+    def is_rising_at_the_end(self, metric: str) -> bool:
+        """Whether the fit of any seed was best after its last epoch, on the validation questions.
+
+        Such a row is not shown to have reached its best within its epochs or its budget.
+        """
+        curves = (
+            [point.validation[metric] for point in record.curve if metric in point.validation]
+            for record in self.records
+        )
+        return any(len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in curves)
+
     def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows.get(ranker, {}) for record in self.records)
         return [row[metric] for row in rankers if metric in row]
 
 
 def is_current(record: Record, suite: Suite, row: Row) -> bool:
-    """Return whether a record's settings equal the suite's."""
-    return record.settings_sha256 == digest(suite.merge_settings(row, record.seed))
+    """Return whether a record's settings equal the suite's, for one of the seeds of the row."""
+    return record.seed in row.seeds and record.settings_sha256 == digest(
+        suite.merge_settings(row, record.seed)
+    )
 
 
 def read_measured(
@@ -81,7 +97,23 @@ def read_measured(
         valid = [record for record in records if is_valid(record, suite, row)]
         if valid:
             found.append(MeasuredRow(row, tuple(valid)))
-    return found
+    return _select_most_common_data(found)
+
+
+def _select_most_common_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
+    """Leave out the records of other data than most; rows without a record left are left out."""
+    data_of = Counter(digest({**record.data}) for each in measured for record in each.records)
+    if len(data_of) < 2:
+        return measured
+    most = data_of.most_common(1)[0][0]
+    kept = (
+        MeasuredRow(
+            each.row,
+            tuple(record for record in each.records if digest({**record.data}) == most),
+        )
+        for each in measured
+    )
+    return [each for each in kept if each.records]
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
@@ -134,7 +166,7 @@ class LearningCurve(NamedTuple):
 def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[LearningCurve]:
     """Collect the curves of the default, controls, rivals and peers, or of all rows without such.
 
-    Rows that are fitted by counting have none.
+    Each is of the row's first seed. Rows that are fitted by counting have none.
     """
     curves = [
         LearningCurve(
@@ -150,9 +182,9 @@ def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[L
             [point.validation[suite.plot] for point in record.curve if point.validation],
         )
         for each in measured
-        for record in each.records
+        for record in each.records[:1]
         if any(suite.plot in point.validation for point in record.curve)
     ]
     chosen = [curve for curve in curves if curve.role in COMPARED] or curves
-    labels = list(dict.fromkeys(curve.label for curve in chosen))[:MOST_CURVES]
-    return [curve for curve in chosen if curve.label in labels]
+    chosen.sort(key=lambda curve: _DRAWN_FIRST.index(curve.role))
+    return chosen[:MOST_CURVES]

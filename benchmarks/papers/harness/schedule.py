@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple, Protocol
 
@@ -15,13 +14,11 @@ from pydantic import ValidationError
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.peers.environments import CODE
 from benchmarks.papers.peers.run import THREAD_VARIABLES
 
 CELL_THREAD_VARIABLES = (*THREAD_VARIABLES, "POLARS_MAX_THREADS")
 """Environment variables that bound the threads of a cell."""
-
-CODE = Path(__file__).parents[3]
-"""Working directory of the cells, so that they run this checkout's code."""
 
 
 class Failure(NamedTuple):
@@ -120,7 +117,7 @@ def _start(cell: Cell) -> _Child:
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
-        cwd=CODE,
+        cwd=CODE,  # cells run this checkout's code
         env=os.environ | dict.fromkeys(CELL_THREAD_VARIABLES, str(cell.threads)),
     )
     assert process.stdin is not None

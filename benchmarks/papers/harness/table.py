@@ -14,7 +14,8 @@ from benchmarks.papers.harness.results import (
     standard_deviation,
 )
 from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.report import MODEL, WITHHELD
+from training.evaluation.counting import COUNTING_LIVE
+from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 REFERENCES = {
     "popular_all_time": "popularity, all time",
@@ -55,20 +56,33 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 [docs/results.md](../../docs/results.md) sums up what the tables say.
 
 - Mean ± standard deviation over seeds.
-- *kind*: the default is our recommended recipe; a control leaves a part of it out; a method is
-  published, in our implementation; a rival is one that was made for repeats or reads the query
-  time; a peer is another library's implementation, run by that library. References count.
+- *kind*: the default is our recommended recipe; a control is a row without what is claimed, such as
+  times or the wide part; a method is published, in our implementation; a rival is one that was made
+  for repeats or reads the query time; a peer is another library's implementation, run by that
+  library. References count.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
-  also the query time. A difference between two of these shows the value of the additional input.
-- The lead of the default over a row is a mean difference in the suite's plotted metric, frozen
-  popularity on both sides, with its 95 % interval in brackets: users are resampled, each with all
-  questions, and so are the seeds of both rows. It is bold where the interval leaves out zero.
+  also the query time. What an input is worth shows between rows that are equal otherwise.
+- The lead of the default over a row is a mean difference in the suite's plotted metric, with its
+  95 % interval in brackets: users are resampled, each with all questions, and so are the seeds of
+  both rows. It is bold where the interval leaves out zero. It is an interval of this one test
+  period, a little narrow with few seeds, and not corrected for the number of rows.
+- Popularity is frozen at the last event before the test, on both sides of a lead; only counting,
+  live, and the default's lead over it count up to each question.
+- With the query time withheld a model is queried as of the user's last event. Popularity is that of
+  then, too, often weeks older than the frozen one: the difference is not the worth of the query
+  time alone.
 - A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
   same of time.
-- CPU seconds are of a whole run, with validation, refit and test, on one thread.
-- Ties count against the model (`training/evaluation/metrics.py`). References, and every row of a
-  suite whose recipe has `refit_before_test`, are fitted on all events before the test, after
-  settings and epochs were chosen on the validation part.
+- CPU seconds are of a whole run on one thread, with validation, refit and test, without the choice
+  of settings.
+- Ties count against the model (`training/evaluation/metrics.py`), which costs the references up to
+  0.001; our models break ties by popularity. References, and every row of a suite whose recipe has
+  `refit_before_test`, are fitted on all events before the test, after settings and epochs were
+  chosen on the validation part.
+- Learning curves are of the first seed. Minutes are of fit and validation; peers validate on a
+  sample of the questions. Models with a wide part count popularity up to each validation question.
+- Peers predict the next item, also where baskets are predicted: of a basket's items most follow
+  another item of the same basket.
 {OLDER_RECORDS}\
 - The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
@@ -111,6 +125,7 @@ def render_suite(
         _render_gap_table(suite, measured),
         format_runs(measured),
         _format_cost(measured),
+        _format_rising(suite, measured),
         _format_missing(suite, measured),
         fill_in_figures(
             suite.findings.strip(),
@@ -137,7 +152,7 @@ def _format_questions(comparison: Comparison | None) -> str:
     cold = comparison.questions.cold_targets
     return (
         f"{questions:,} questions of {comparison.users:,} users, {gap}; {targets:,} targets, of "
-        f"which {cold:,} are items that no training event has (every row misses them)."
+        f"which {cold:,} are cold items, which are not in the catalog (every row misses them)."
     )
 
 
@@ -207,7 +222,9 @@ def _format_lead(
 ) -> str:
     if comparison is None or not (comparison.has(default.row.name) and comparison.has(other)):
         return ""
-    lead = comparison.compare(default.row.name, other, suite.headline)
+    # Counting up to each question is compared with the default that does so, too.
+    ranker = LIVE if other == COUNTING_LIVE else MODEL
+    lead = comparison.compare(default.row.name, other, suite.headline, ranker)
     return format_lead(lead, lambda value: format_figure(suite, value))
 
 
@@ -293,10 +310,30 @@ def format_runs(measured: list[MeasuredRow]) -> str:
 
 
 def _format_cost(measured: list[MeasuredRow]) -> str:
-    """Format the processor time of all runs."""
+    """Format the processor time of all runs and choices, and how much was tried."""
     records = [record for each in measured for record in each.records]
-    hours = sum(record.cpu_seconds for record in records) / 3600
-    return f"All {len(records)} runs: {hours:.1f} hours of one core."
+    seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
+    codes = len({record.code for record in records})
+    sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
+    sentences += [f"They are of {codes} states of the code."] * (codes > 1)
+    tried = [
+        f"{each.row.label} {len(each.records[0].trials)}"
+        for each in measured
+        if each.records[0].trials
+    ]
+    sentences += [f"Settings tried on the validation questions: {', '.join(tried)}."] * bool(tried)
+    return " ".join(sentences)
+
+
+def _format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Name the rows that might be better with more epochs."""
+    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.plot)]
+    if not rising:
+        return ""
+    return (
+        "With some seed best after the last epoch of the fit, so not shown to be at its best: "
+        f"{'; '.join(rising)}."
+    )
 
 
 def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
