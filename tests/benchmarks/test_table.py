@@ -231,6 +231,35 @@ def test_choices_and_states_of_the_code_are_named(
     assert "Settings tried on the validation questions: Mercer 2." in page
 
 
+def test_choices_at_the_end_of_what_was_tried_are_named(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    first, *others = measured
+    row = first.row.model_copy(
+        update={
+            "search": {
+                "encoder.weight": (1.0, 3.0, 10.0),
+                "encoder.share": (0.0, 0.5),
+                "encoder.half_life_days": (30.0, 1.5),
+                "encoder.form": ("paper", "code"),
+            }
+        }
+    )
+    tried = TriedSettings(
+        settings={
+            "encoder.weight": 3.0,
+            "encoder.share": 0.0,
+            "encoder.half_life_days": 30.0,
+            "encoder.form": "code",
+        },
+        value=0.5,
+    )
+    records = tuple(record.model_copy(update={"trials": (tried,)}) for record in first.records)
+    page = render_suite(suite, [MeasuredRow(row, records), *others])
+    assert "Chosen at an end of the values tried: Mercer (half_life_days 30)." in page
+    assert "Chosen at an end" not in render_suite(suite, measured)
+
+
 def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path) -> None:
     assert suite.title not in render_page(tmp_path)
 

@@ -13,6 +13,7 @@ from benchmarks.papers.harness.results import (
     read_measured,
     standard_deviation,
 )
+from benchmarks.papers.harness.search import find_best
 from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import LIVE, MODEL, WITHHELD
@@ -126,6 +127,7 @@ def render_suite(
         format_runs(measured),
         _format_cost(measured),
         _format_rising(suite, measured),
+        _format_ends(measured),
         _format_missing(suite, measured),
         fill_in_figures(
             suite.findings.strip(),
@@ -334,6 +336,30 @@ def _format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
         "With some seed best after the last epoch of the fit, so not shown to be at its best: "
         f"{'; '.join(rising)}."
     )
+
+
+def _format_ends(measured: list[MeasuredRow]) -> str:
+    """Name the choices that might be better beyond the values that were tried."""
+    ends = [
+        f"{each.row.label} ({', '.join(found)})" for each in measured if (found := list_ends(each))
+    ]
+    return f"Chosen at an end of the values tried: {'; '.join(ends)}." if ends else ""
+
+
+def list_ends(measured: MeasuredRow) -> list[str]:
+    """List the settings chosen at the largest or smallest value tried, but for 0 and 1.
+
+    Those two are ends of what a setting can be, such as a share or a decay, or turn it off.
+    """
+    ends = []
+    best = find_best(measured.records[0].trials) if measured.records[0].trials else None
+    for name, values in measured.row.search.items():
+        numbers = [value for value in values if isinstance(value, int | float)]
+        chosen = None if best is None else best.settings.get(name)
+        if len(numbers) == len(values) > 1 and isinstance(chosen, int | float):
+            is_end = chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
+            ends += [f"{name.rpartition('.')[2]} {chosen:g}"] * is_end
+    return ends
 
 
 def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
