@@ -48,10 +48,10 @@ class Dot(NamedTuple):
 
 
 def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
-    """Collect the plot metric of every row."""
+    """Collect the plot metric of every row, on the headline questions."""
     found = []
     for each in measured:
-        if values := each.list_given(suite.plot):
+        if values := each.list_headline(suite, suite.plot):
             point = each.row.point
             position = (None, None) if point is None else (point.at, point.curve)
             mean = statistics.mean(values)
@@ -76,7 +76,7 @@ def digest_figures(suite: Suite, measured: list[MeasuredRow]) -> str:
         suite.plot,
         panels,
         collect_dots(suite, measured),
-        collect_references(measured),
+        collect_references(measured, suite.headline),
     ]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
@@ -96,14 +96,14 @@ def draw(suite: Suite, measured: list[MeasuredRow]) -> str:
         if (chosen := [dot for dot in rows if dot.row in panel.rows])
     ]
     panels = len(curves) + bool(rows) + len(apart)
-    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(collect_references(measured))))
+    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(collect_references(measured, suite.headline))))
     with style.context(STYLE):
         # Rows need room for their labels, curves do not.
         width = 7.2 * (bool(rows) + len(apart)) + 3.9 * len(curves)
         figure = Figure(figsize=(max(width, 7.2), height), layout="constrained")
         axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
         if rows:
-            _draw_rows(axes.pop(0), suite, rows, collect_references(measured))
+            _draw_rows(axes.pop(0), suite, rows, collect_references(measured, suite.headline))
         for title, chosen in apart:
             axis = axes.pop(0)
             _draw_rows(axis, suite, chosen, {})
@@ -138,7 +138,7 @@ def _draw_rows(
         axis.errorbar(
             [_scale(suite, dot.mean) for dot in chosen],
             range(len(labels), len(labels) + len(chosen)),
-            xerr=[_scale(suite, dot.sd) for dot in chosen],
+            xerr=[_measure_bar(suite, dot) for dot in chosen],
             fmt="o",
             ms=4,
             capsize=2,
@@ -176,7 +176,7 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
     axis.errorbar(
         [_position(dot) for dot in points],
         [_scale(suite, dot.mean) for dot in points],
-        yerr=[_scale(suite, dot.sd) for dot in points],
+        yerr=[_measure_bar(suite, dot) for dot in points],
         fmt="o-",
         ms=4,
         capsize=2,
@@ -185,6 +185,11 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
     axis.set_xticks([_position(dot) for dot in points])
     axis.set_xlabel(curve.axis)
     axis.set_ylabel(_format_unit(suite))
+
+
+def _measure_bar(suite: Suite, dot: Dot) -> float:
+    """Measure the bar of a dot; a single seed has no spread to show."""
+    return _scale(suite, dot.sd) if dot.sd > 0 else float("nan")
 
 
 def _position(dot: Dot) -> float:
@@ -196,4 +201,6 @@ def _scale(suite: Suite, value: float) -> float:
 
 
 def _format_unit(suite: Suite) -> str:
-    return f"{suite.plot}, %" if suite.figures == "percent" else suite.plot
+    unit = f"{suite.plot}, %" if suite.figures == "percent" else suite.plot
+    gap = ", after a gap" if suite.headline == "after_a_gap" else ""
+    return f"{unit}{gap}; bars: standard deviation between seeds"
