@@ -95,9 +95,11 @@ class KernelCoefficients(NamedTuple):
 
     def compute(self, intervals: Float[Tensor, " purchases"]) -> Float[Tensor, " purchases"]:
         """Compute the kernels, without gradients; those of negative intervals are 0."""
-        scaled = (intervals * self.inverse_width).sub_(self.scaled_centre)
+        # The exponential of a long interval before the purchase would be infinite.
+        since = intervals.clamp(min=0)
+        scaled = (since * self.inverse_width).sub_(self.scaled_centre)
         of_normal = scaled.square_().mul_(-0.5).exp_().mul_(self.normal)
-        decayed = (intervals * self.rate).neg_().exp_()
+        decayed = since.mul_(self.rate).neg_().exp_()
         return of_normal.addcmul_(decayed, self.exponential).mul_(intervals >= 0)
 
 

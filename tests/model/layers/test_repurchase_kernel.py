@@ -33,6 +33,12 @@ def test_coefficients_compute_the_same_kernel() -> None:
     assert (KernelCoefficients.of_shapes(shapes).compute(-intervals - 1e-3) == 0).all()
 
 
+def test_a_kernel_long_before_the_purchase_is_0() -> None:
+    shapes = KernelShapes(*torch.tensor([0.0, -3.0, 0.1, -3.0])[:, None])
+    found = KernelCoefficients.of_shapes(shapes).compute(torch.tensor([-100.0]))
+    assert found.tolist() == [0.0]
+
+
 def test_repeats_are_paired_with_all_purchases_before_them() -> None:
     rows = torch.tensor([1, 2, 1, 1, 3, 3, 1])
     times = START + DAY * torch.tensor([0, 5, 10, 40, 0, 0, 3])
