@@ -140,8 +140,10 @@ class TAIW(SequenceEncoder):
         if not self.neighbours:
             return encoded
         instants = batch.origins + (query_times.squeeze(1) * MICROSECONDS_PER_DAY).round().long()
+        # In shares of the largest weight, which no padding changes: nor the neighbours, then.
+        shares = (log_weights - log_weights.amax(-1, keepdim=True)).exp()
         own = log_shares.new_zeros(len(items), self.catalog_size + 1)
-        own.scatter_add_(1, batch.rows, log_shares.exp())
+        own.scatter_add_(1, batch.rows, shares)
         average = torch.stack(
             [
                 self.purchases.average_nearest(vector, instant, self.neighbours)

@@ -122,7 +122,7 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
         if at <= query_time:
             users[owner, row] += _compute_weight((query_time - at) / DAY, shapes[row])
     cosines = users @ own / np.maximum(np.linalg.norm(users, axis=1), 1e-20)
-    nearest = np.argsort(-cosines)[:neighbours]
+    nearest = [user for user in np.argsort(-cosines)[:neighbours] if cosines[user] > 0]
     share = np.bincount(rows, minlength=ITEMS + 1) / len(rows)
     expected = 2.0 * share * own.sum() + (0.7 * own if neighbours else own)
     if neighbours:
@@ -130,6 +130,31 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
     np.testing.assert_allclose(
         scores.double().exp().numpy(), expected[1:] / own.sum(), rtol=1e-4, atol=2e-6
     )
+
+
+def test_neighbours_alone_are_those_in_a_batch() -> None:
+    rng = np.random.default_rng(2)
+    owners = np.repeat(np.arange(400), 3)
+    days = np.sort(rng.uniform(0, 300, (400, 3)), axis=1).ravel()
+    rows = rng.integers(1, 7, 400).repeat(3)  # Users of one item each: equal cosines.
+    encoder = TAIWConfig(neighbours=20, own_weight=0.5, steps=3).build(items=ITEMS).eval()
+    assert isinstance(encoder, TAIW)
+    encoder.fit_counts(
+        torch.from_numpy(rows),
+        START + torch.from_numpy(days * DAY).long(),
+        torch.from_numpy(owners),
+    )
+    at = START + 301 * DAY
+    longest = tuple(Event("i3", START + n * DAY) for n in range(90))
+    for _ in range(40):
+        drawn = np.sort(rng.uniform(100, 300, rng.integers(3, 15)))
+        events = tuple(Event(f"i{rng.integers(6)}", START + int(day * DAY)) for day in drawn)
+        batch = collate_queries(Query(events, at), Query(longest, at))
+        found, alone = encoder(batch, vectors(encoder, batch)), encode(encoder, Query(events, at))
+        assert found.repeat_scores is not None
+        assert alone.repeat_scores is not None
+        scores = alone.repeat_scores[0]
+        torch.testing.assert_close(found.repeat_scores[0, : len(scores)], scores)
 
 
 def _compute_weight(days: float, shape: np.ndarray) -> float:
