@@ -419,7 +419,7 @@ class Recommender(nn.Module):
         return self._add_wide_part(self.wide, batch, encoded, queries)
 
     def _limit_intervals(self, batch: SequenceBatch) -> SequenceBatch:
-        if math.isinf(self.longest_interval):
+        if self.encoder.limits_intervals or math.isinf(self.longest_interval):
             return batch
         latest = batch.times + self.longest_interval
         return batch._replace(query_times=torch.minimum(batch.query_times, latest))

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.clock import MICROSECONDS_PER_DAY
+from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.item_counts import compute_recent_popularity_bias
@@ -81,6 +81,10 @@ class TAIW(SequenceEncoder):
     attention weight of an event is its share of the user's own vector. The training events of all
     users are part of the model.
 
+    A query time long after the last event weighs the own purchases as if it were only the span of
+    the training events after it. The neighbours' vectors are of the query time itself, at most that
+    span after the last training event.
+
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item of
         the neighbours and per event
 
@@ -93,13 +97,19 @@ class TAIW(SequenceEncoder):
         items by `shrinkage`; the authors stop early instead.
     DIFFERS(code): the neighbours' vectors are of the query time; theirs are of each neighbour's
         last basket but one. The search is exact.
+    DIFFERS(paper): a query has no user here, so a user who was trained on is among the nearest, as
+        of the training.
+    DIFFERS(code): neighbours share an item with the user, so there may be fewer than `neighbours`;
+        of equally near ones the first are chosen.
     DIFFERS(code): where the query time is withheld, the median interval between baskets since the
         last event stands in its place.
     """
 
     has_item_space: ClassVar[bool] = False
+    limits_intervals: ClassVar[bool] = True
 
     visit_interval: Tensor
+    window: Tensor
 
     def __init__(
         self,
@@ -119,6 +129,8 @@ class TAIW(SequenceEncoder):
         self.fit = fit
         self.purchases = TimedPurchases(items=items)
         self.register_buffer("visit_interval", torch.tensor(DEFAULT_INTERVAL))
+        # First and last instant of the training events; without any, no interval is limited.
+        self.register_buffer("window", torch.tensor([0, LAST_INSTANT]))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Weigh the items of each history and of its nearest users at its query time."""
@@ -126,8 +138,12 @@ class TAIW(SequenceEncoder):
         given = batch.query_given.gather(1, lasts)
         query_times = batch.query_times.gather(1, lasts)
         query_times = query_times + torch.where(given, 0.0, self.visit_interval)
+        span = self.window.diff()
+        latest = batch.times.gather(1, lasts) + span.double() / MICROSECONDS_PER_DAY
         is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
-        log_weights = self.purchases.compute_log_weights(batch.rows, query_times - batch.times)
+        log_weights = self.purchases.compute_log_weights(
+            batch.rows, query_times.minimum(latest) - batch.times
+        )
         log_weights = log_weights.masked_fill(~is_event, float("-inf"))
         total = log_weights.logsumexp(-1, keepdim=True)
         log_shares = log_weights - total
@@ -140,6 +156,7 @@ class TAIW(SequenceEncoder):
         if not self.neighbours:
             return encoded
         instants = batch.origins + (query_times.squeeze(1) * MICROSECONDS_PER_DAY).round().long()
+        instants = instants.minimum(self.window[1] + span)
         # In shares of the largest weight, which no padding changes: nor the neighbours, then.
         shares = (log_weights - log_weights.amax(-1, keepdim=True)).exp()
         own = log_shares.new_zeros(len(items), self.catalog_size + 1)
@@ -166,6 +183,7 @@ class TAIW(SequenceEncoder):
         """Fit the kernels and store the purchases; return the base intensity by popularity."""
         shapes = fit_shapes(rows, times, users, items=self.catalog_size, fit=self.fit)
         self.purchases.shapes.copy_(shapes)
+        self.window.copy_(torch.stack((times.amin(), times.amax())))
         self.visit_interval.fill_(measure_visit_interval(times, users))
         if self.neighbours:
             self.purchases.store(rows, times, users)
