@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.nearest_users import select_largest
+from model.layers.nearest_users import compute_in_slices, select_largest
 from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
@@ -114,8 +114,8 @@ class TIFUKNN(SequenceEncoder):
         own = self._compute_vectors(BasketItems.of_batch(batch))
         scores = own * self.own_share
         if len(self.users):
-            near = self._find_nearest(own)
-            scores = scores + (near @ self.users.matrix) * (1 - self.own_share)
+            near = compute_in_slices(self._average_nearest, own, users=len(self.users))
+            scores = scores + near * (1 - self.own_share)
         ordered = order_scores(scores, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
@@ -160,11 +160,12 @@ class TIFUKNN(SequenceEncoder):
         weights: Float64[np.ndarray, " entries"] = decays / (size * counts.clip(max=self.groups))
         return weights
 
-    def _find_nearest(self, own: SparseRows) -> SparseRows:
-        """Compute the share of each stored user in the mean of the nearest."""
+    def _average_nearest(self, own: SparseRows) -> SparseRows:
+        """Compute the mean vector of the nearest stored users."""
         # Half the negated squared distance, but for what is the same for all stored users.
         products = (own @ self.users.transposed).toarray()
         near = select_largest(products - self.users.square_lengths / 2, self.neighbours)
         histories, users = near.nonzero()
         share = 1 / near[0].sum()
-        return build_sparse_rows((np.full(len(users), share), (histories, users)), near.shape)
+        shares = build_sparse_rows((np.full(len(users), share), (histories, users)), near.shape)
+        return shares @ self.users.matrix

@@ -1,10 +1,14 @@
 """The largest values of each row."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.layers.nearest_users import select_largest
+from model.encoders.tifu_knn import TIFUKNN, TIFUKNNConfig
+from model.encoders.up_cf import UPCF, UPCFConfig
+from model.layers.nearest_users import compute_in_slices, select_largest
+from model.layers.sparse_matrix import SparseRows, build_sparse_rows
 
 
 @given(
@@ -16,3 +20,41 @@ def test_of_equal_values_the_first_are_selected(rows: list[list[int]], count: in
     for row, selected in zip(rows, chosen, strict=True):
         expected = sorted(range(4), key=lambda column: -row[column])[:count]
         assert np.flatnonzero(selected).tolist() == sorted(expected)
+
+
+def draw_histories(count: int) -> SparseRows:
+    rng = np.random.default_rng(0)
+    values = rng.random((count, 5)) * (rng.random((count, 5)) < 0.5)
+    places = values.nonzero()
+    return build_sparse_rows((values[places], places), values.shape)
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(3, [1] * 7), (6, [2, 2, 2, 1]), (21, [7])])
+def test_slices_hold_as_many_pairs_as_they_may(most: int, sizes: list[int]) -> None:
+    histories, found = draw_histories(7), []
+
+    def double(part: SparseRows) -> SparseRows:
+        found.append(part.shape[0])
+        return part * 2
+
+    doubled = compute_in_slices(double, histories, users=3, most_pairs=most)
+    assert found == sizes
+    assert (doubled.toarray() == 2 * histories.toarray()).all()
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        TIFUKNNConfig(neighbours=2).build(items=4),
+        UPCFConfig(neighbours=2).build(items=4),
+        UPCFConfig().build(items=4),
+    ],
+    ids=["tifu_knn", "up_cf", "up_cf of all"],
+)
+def test_slices_have_the_scores_of_the_whole(encoder: TIFUKNN | UPCF) -> None:
+    encoder.users.store(draw_histories(6))
+    compute = encoder._average_nearest if isinstance(encoder, TIFUKNN) else encoder._sum_similar
+    histories = draw_histories(9)
+    sliced = compute_in_slices(compute, histories, users=6, most_pairs=12)
+    whole = compute_in_slices(compute, histories, users=6)
+    assert (sliced.toarray() == whole.toarray()).all()
