@@ -13,6 +13,7 @@ from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.item_counts import compute_recent_popularity_bias
+from model.layers.nearest_users import order_users
 from model.layers.repurchase_kernel import (
     DEFAULT_INTERVAL,
     KernelFit,
@@ -79,7 +80,7 @@ class TAIW(SequenceEncoder):
     `own_weight` times the user's weight plus `1 - own_weight` times the mean weight of the users
     whose vectors at the query time are nearest by their angle, in shares of the user's vector. The
     attention weight of an event is its share of the user's own vector. The training events of all
-    users are part of the model.
+    users are part of the model, the users in an order that only their events decide.
 
     A query time long after the last event weighs the own purchases as if it were only the span of
     the training events after it. The neighbours' vectors are of the query time itself, at most that
@@ -186,7 +187,7 @@ class TAIW(SequenceEncoder):
         self.window.copy_(torch.stack((times.amin(), times.amax())))
         self.visit_interval.fill_(measure_visit_interval(times, users))
         if self.neighbours:
-            self.purchases.store(rows, times, users)
+            self.purchases.store(*order_users(rows, times, users))
         return compute_recent_popularity_bias(
             rows,
             times,

@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.nearest_users import compute_in_slices, select_largest
+from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
@@ -65,8 +65,8 @@ class TIFUKNN(SequenceEncoder):
     plus the mean vector of the nearest users by Euclidean distance, weighted. All other items
     follow by popularity, which also orders equal scores.
 
-    The vectors of all training users are stored, by number. Only baskets are counted, so times have
-    no effect beyond their order.
+    The vectors of all training users are stored, in an order that only their events decide. Only
+    baskets are counted, so times have no effect beyond their order.
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item
         with a positive score
@@ -131,7 +131,9 @@ class TIFUKNN(SequenceEncoder):
     ) -> Float[Tensor, " rows"]:
         """Store the vectors of all users; return the popularity bias."""
         if self.own_share < 1:
-            self.users.store(self._compute_vectors(BasketItems.of_events(rows, times, users)))
+            self.users.store(
+                self._compute_vectors(BasketItems.of_events(*order_users(rows, times, users)))
+            )
         self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 

@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.nearest_users import compute_in_slices, select_largest
+from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
@@ -56,7 +56,8 @@ class UPCF(SequenceEncoder):
     `asymmetry` and the rest to one as exponents. All other items follow by popularity among all
     users, which also orders equal scores.
 
-    The items of all training users are stored, by number, with their popularity for the user.
+    The items of all training users are stored, in an order that only their events decide, with
+    their popularity for the user.
     With `neighbours` of 0 nothing is stored, and the method is UP@r. Only baskets are counted, so
     times have no effect beyond their order.
 
@@ -114,7 +115,9 @@ class UPCF(SequenceEncoder):
     ) -> Float[Tensor, " rows"]:
         """Store the items of all users; return the popularity bias."""
         if self.neighbours != 0:
-            self.users.store(self._compute_popularity(BasketItems.of_events(rows, times, users)))
+            self.users.store(
+                self._compute_popularity(BasketItems.of_events(*order_users(rows, times, users)))
+            )
         self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 
