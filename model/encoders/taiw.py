@@ -5,14 +5,14 @@ from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import compute_recent_popularity_bias
+from model.layers.item_counts import WindowDays, compute_recent_popularity_bias
 from model.layers.nearest_users import order_users
 from model.layers.repurchase_kernel import (
     DEFAULT_INTERVAL,
@@ -37,16 +37,16 @@ class TAIWConfig(Config):
     popularity_weight: NonNegativeFloat = 0.0
     """Weight of an item's share of all events, as a base intensity beside a share of the user's own
     vector; with 0 popularity only ranks the items that nothing else does."""
-    window_days: PositiveFloat | None = 28.0
+    window_days: WindowDays | None = 28.0
     """Days before the last training event whose events count as popularity; null for all."""
     start: Literal["all_items", "own"] = "all_items"
     """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
     mean and the spread of each item's own, drawn to those of all."""
     steps: NonNegativeInt = 100
     """Steps in which the kernels are fitted from there."""
-    learning_rate: PositiveFloat = 0.03
+    learning_rate: float = Field(default=0.03, gt=0, le=1)
     """Of these steps."""
-    shrinkage: NonNegativeFloat = 100.0
+    shrinkage: float = Field(default=100.0, ge=0, le=1e6)
     """How strongly items are drawn to the kernel that all share; the more, the more repeats an item
     needs for a kernel of its own."""
     dim: Literal[1] = 1

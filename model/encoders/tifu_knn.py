@@ -32,7 +32,7 @@ class TIFUKNNConfig(Config):
     """Weight of a basket relative to the next one."""
     group_decay: Decay = 0.7
     """Weight of a group of baskets relative to the next one."""
-    groups: PositiveInt = 7
+    groups: Annotated[int, Field(ge=1, le=1_000)] = 7
     """Groups that the baskets of a history are divided into."""
     own_share: Annotated[float, Field(ge=0, le=1)] = 0.7
     """Share of the user's own vector in a score; with 1, no other user's vector is stored."""

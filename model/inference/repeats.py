@@ -51,7 +51,9 @@ def sum_repeat_scores(
             f"repeat scores must be finite or -inf, but one is {peak}; train the model again"
         )
     shares = np.exp(event_scores[counts].astype(np.float64) - peak)
-    return RepeatScores(rows, (np.log(np.bincount(item_of, shares)) + peak).astype(np.float32))
+    with np.errstate(divide="ignore"):  # A share too small for a double adds nothing.
+        sums = np.log(np.bincount(item_of, shares))
+    return RepeatScores(rows, (sums + peak).astype(np.float32))
 
 
 def merge_repeat_scores(

@@ -21,6 +21,12 @@ def test_a_repeat_score_of_minus_infinity_adds_nothing() -> None:
     assert (found.rows.tolist(), found.scores.tolist()) == ([1], [0.5])
 
 
+def test_a_repeat_score_far_below_another_adds_nothing() -> None:
+    found = sum_repeat_scores(BATCH, encode(0.5, -2_000), 0)
+    assert found is not None
+    assert found.scores.tolist() == [0.5, float("-inf")]
+
+
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_other_scores_that_are_not_finite_are_refused(score: float) -> None:
     with pytest.raises(FloatingPointError, match="repeat scores must be finite or -inf"):
