@@ -101,7 +101,7 @@ class TAIW(SequenceEncoder):
     DIFFERS(paper): a query has no user here, so a user who was trained on is among the nearest, as
         of the training.
     DIFFERS(code): neighbours share an item with the user, so there may be fewer than `neighbours`;
-        of equally near ones the first are chosen.
+        of equally near ones the first stored are chosen.
     DIFFERS(code): where the query time is withheld, the median interval between baskets since the
         last event stands in its place.
     """

@@ -84,7 +84,7 @@ class TIFUKNN(SequenceEncoder):
     DIFFERS(paper): users are split into training and test users there, so nobody is their own
         neighbour. A query has no user here: a user who was trained on finds the own vector as of
         the training among the nearest, one of `neighbours`.
-    DIFFERS(code): of equally near users the first are chosen, where scikit-learn decides.
+    DIFFERS(code): of equally near users the first stored are chosen, where scikit-learn decides.
     """
 
     has_item_space: ClassVar[bool] = False

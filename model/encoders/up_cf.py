@@ -70,7 +70,7 @@ class UPCF(SequenceEncoder):
     DIFFERS(paper): a query has no user here, so a user who was trained on counts once as of now,
         with a similarity of one, and once as of the training; there, once. `neighbours` is not in
         the paper; public implementations have it.
-    DIFFERS(code): of equally similar users the first are chosen.
+    DIFFERS(code): of equally similar users the first stored are chosen.
     """
 
     has_item_space: ClassVar[bool] = False
