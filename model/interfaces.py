@@ -251,6 +251,8 @@ class SequenceEncoder(nn.Module, ABC):
         in_unit_ball: whether item vectors are scaled down to a length of at most one.
         predicts_next_time: whether outputs include a distribution of the next event's time.
         has_item_space: whether distances between item vectors measure how alike items are.
+        limits_intervals: whether it reads query times as they are, and limits intervals itself;
+            others read none later than `Recommender.longest_interval` after the last event.
         item_groups: group membership, for encoders that use it; the trainer sets it.
         is_exportable: whether the encoding of a single history can become a program of
             `model.exported_encoder`: all its operators are in ONNX, and it returns tensors only.
@@ -266,6 +268,7 @@ class SequenceEncoder(nn.Module, ABC):
     in_unit_ball: ClassVar[bool] = False
     predicts_next_time: ClassVar[bool] = False
     has_item_space: ClassVar[bool] = True
+    limits_intervals: ClassVar[bool] = False
     item_groups: ItemGroups | None
     is_exportable: bool = False
     reads_baskets: bool = False

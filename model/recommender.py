@@ -106,9 +106,9 @@ class Recommender(nn.Module):
         counts: what the wide part reads, to be set before it is used.
         exported: the encoder as a program, which encodes single histories in its place. None in
             training, and after the module has moved or loaded other parameters.
-        longest_interval: days after an event at which the encoder reads a later query time; those
-            of a bundle are limited to the span of its training data. The wide part reads the query
-            time itself.
+        longest_interval: days after an event at which the encoder reads a later query time, unless
+            it limits intervals itself; those of a bundle are limited to the span of its training
+            data. The wide part reads the query time itself.
 
     DIFFERS(paper): items have a bias unless `item_bias` is false; SASRec, TiSASRec and SHAN lack
         it.
@@ -419,7 +419,7 @@ class Recommender(nn.Module):
         return self._add_wide_part(self.wide, batch, encoded, queries)
 
     def _limit_intervals(self, batch: SequenceBatch) -> SequenceBatch:
-        if math.isinf(self.longest_interval):
+        if self.encoder.limits_intervals or math.isinf(self.longest_interval):
             return batch
         latest = batch.times + self.longest_interval
         return batch._replace(query_times=torch.minimum(batch.query_times, latest))

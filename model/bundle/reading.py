@@ -28,6 +28,7 @@ from model.bundle.manifest import (
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleError, OutdatedBundleError
 from model.exported_encoder import ExportedEncoder
+from model.recommender import Recommender
 
 _COMPARED_ROWS = 1_000
 _TOLERANCE = 1e-2
@@ -130,7 +131,7 @@ def require_consistent(bundle: Bundle) -> None:
             "catalog, index, item table and manifest must have the same number of items, "
             f"but those of {version} have {sorted(sizes)}; publish again"
         )
-    if not all(torch.isfinite(tensor).all() for tensor in bundle.recommender.parameters()):
+    if not _are_finite(bundle.recommender):
         raise BundleError(
             f"weights must be finite, but {version} holds NaN or infinity; train again"
         )
@@ -148,6 +149,14 @@ def require_consistent(bundle: Bundle) -> None:
             f"an index must hold the item table's vectors, but that of {version} does not; "
             "publish again"
         )
+
+
+def _are_finite(recommender: Recommender) -> bool:
+    """Return whether all weights are finite; in a buffer, the logarithm of 0 is -inf."""
+    buffers = (tensor for tensor in recommender.buffers() if tensor.is_floating_point())
+    return all(tensor.isfinite().all() for tensor in recommender.parameters()) and all(
+        (tensor < torch.inf).all() for tensor in buffers
+    )
 
 
 def _require_same_encoder(bundle: Bundle) -> None:

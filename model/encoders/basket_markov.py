@@ -58,7 +58,7 @@ class BasketMarkov(SequenceEncoder):
     def __init__(self, *, items: int) -> None:
         super().__init__()
         self.dim, self.catalog_size = 1, items
-        self.followers = SparseMatrix(width=items + 1, dtype=torch.int32)
+        self.followers = SparseMatrix(width=items + 1, height=items + 1, dtype=torch.int32)
         # Baskets with the item of each row that another basket of the user follows.
         self.register_buffer("followed", torch.zeros(items + 1, dtype=torch.int64))
         self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))

@@ -11,7 +11,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import compute_recent_popularity_bias
+from model.layers.item_counts import WindowDays, compute_recent_popularity_bias
 
 
 class CountingConfig(Config):
@@ -22,7 +22,7 @@ class CountingConfig(Config):
     """Days after which an event of the history weighs half; null for no decay."""
     weight: PositiveFloat = 3.0
     """Weight of an item's share of all events beside its share in the history."""
-    window_days: PositiveFloat | None = 28.0
+    window_days: WindowDays | None = 28.0
     """Days before the last training event whose events count as popularity; null for all."""
     dim: Literal[1] = 1
     """Fixed: a model of counts has no vectors."""

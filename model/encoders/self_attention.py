@@ -40,6 +40,9 @@ from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import CalendarEncoding
 from model.time_encodings.mercer import MercerConfig
 
+_LEAST_TURNED_WIDTH = 4
+"""Of a head that turns: a plane of order and one of time, each of two coordinates."""
+
 
 class SelfAttentionConfig(Config):
     """Blocks of causal self-attention over events and the intervals to the query time."""
@@ -87,6 +90,17 @@ class SelfAttentionConfig(Config):
             raise ValueError(
                 "an encoder reads baskets as sets or modulates attention, but both are set; "
                 "leave out modulation, or set baskets to false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _require_planes(self) -> "SelfAttentionConfig":
+        width = self.dim // self.heads
+        if self.time_encoding.kind == "rotary" and width < _LEAST_TURNED_WIDTH:
+            raise ValueError(
+                "a head that turns by order and time needs a plane for each, a width of at least "
+                f"{_LEAST_TURNED_WIDTH}, but {self.dim} dimensions in {self.heads} heads are "
+                f"{width} wide; set fewer heads, or more dimensions"
             )
         return self
 

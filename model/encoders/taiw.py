@@ -5,14 +5,15 @@ from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.clock import MICROSECONDS_PER_DAY
+from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import compute_recent_popularity_bias
+from model.layers.item_counts import WindowDays, compute_recent_popularity_bias
+from model.layers.nearest_users import order_users
 from model.layers.repurchase_kernel import (
     DEFAULT_INTERVAL,
     KernelFit,
@@ -36,16 +37,16 @@ class TAIWConfig(Config):
     popularity_weight: NonNegativeFloat = 0.0
     """Weight of an item's share of all events, as a base intensity beside a share of the user's own
     vector; with 0 popularity only ranks the items that nothing else does."""
-    window_days: PositiveFloat | None = 28.0
+    window_days: WindowDays | None = 28.0
     """Days before the last training event whose events count as popularity; null for all."""
     start: Literal["all_items", "own"] = "all_items"
     """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
     mean and the spread of each item's own, drawn to those of all."""
     steps: NonNegativeInt = 100
     """Steps in which the kernels are fitted from there."""
-    learning_rate: PositiveFloat = 0.03
+    learning_rate: float = Field(default=0.03, gt=0, le=1)
     """Of these steps."""
-    shrinkage: NonNegativeFloat = 100.0
+    shrinkage: float = Field(default=100.0, ge=0, le=1e6)
     """How strongly items are drawn to the kernel that all share; the more, the more repeats an item
     needs for a kernel of its own."""
     dim: Literal[1] = 1
@@ -79,7 +80,11 @@ class TAIW(SequenceEncoder):
     `own_weight` times the user's weight plus `1 - own_weight` times the mean weight of the users
     whose vectors at the query time are nearest by their angle, in shares of the user's vector. The
     attention weight of an event is its share of the user's own vector. The training events of all
-    users are part of the model.
+    users are part of the model, the users in an order that only their events decide.
+
+    A query time long after the last event weighs the own purchases as if it were only the span of
+    the training events after it. The neighbours' vectors are of the query time itself, at most that
+    span after the last training event.
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item of
         the neighbours and per event
@@ -93,13 +98,19 @@ class TAIW(SequenceEncoder):
         items by `shrinkage`; the authors stop early instead.
     DIFFERS(code): the neighbours' vectors are of the query time; theirs are of each neighbour's
         last basket but one. The search is exact.
+    DIFFERS(paper): a query has no user here, so a user who was trained on is among the nearest, as
+        of the training.
+    DIFFERS(code): neighbours share an item with the user, so there may be fewer than `neighbours`;
+        of equally near ones the first stored are chosen.
     DIFFERS(code): where the query time is withheld, the median interval between baskets since the
         last event stands in its place.
     """
 
     has_item_space: ClassVar[bool] = False
+    limits_intervals: ClassVar[bool] = True
 
     visit_interval: Tensor
+    window: Tensor
 
     def __init__(
         self,
@@ -119,6 +130,8 @@ class TAIW(SequenceEncoder):
         self.fit = fit
         self.purchases = TimedPurchases(items=items)
         self.register_buffer("visit_interval", torch.tensor(DEFAULT_INTERVAL))
+        # First and last instant of the training events; without any, no interval is limited.
+        self.register_buffer("window", torch.tensor([0, LAST_INSTANT]))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Weigh the items of each history and of its nearest users at its query time."""
@@ -126,8 +139,12 @@ class TAIW(SequenceEncoder):
         given = batch.query_given.gather(1, lasts)
         query_times = batch.query_times.gather(1, lasts)
         query_times = query_times + torch.where(given, 0.0, self.visit_interval)
+        span = self.window.diff()
+        latest = batch.times.gather(1, lasts) + span.double() / MICROSECONDS_PER_DAY
         is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
-        log_weights = self.purchases.compute_log_weights(batch.rows, query_times - batch.times)
+        log_weights = self.purchases.compute_log_weights(
+            batch.rows, query_times.minimum(latest) - batch.times
+        )
         log_weights = log_weights.masked_fill(~is_event, float("-inf"))
         total = log_weights.logsumexp(-1, keepdim=True)
         log_shares = log_weights - total
@@ -140,8 +157,11 @@ class TAIW(SequenceEncoder):
         if not self.neighbours:
             return encoded
         instants = batch.origins + (query_times.squeeze(1) * MICROSECONDS_PER_DAY).round().long()
+        instants = instants.minimum(self.window[1] + span)
+        # In shares of the largest weight, which no padding changes: nor the neighbours, then.
+        shares = (log_weights - log_weights.amax(-1, keepdim=True)).exp()
         own = log_shares.new_zeros(len(items), self.catalog_size + 1)
-        own.scatter_add_(1, batch.rows, log_shares.exp())
+        own.scatter_add_(1, batch.rows, shares)
         average = torch.stack(
             [
                 self.purchases.average_nearest(vector, instant, self.neighbours)
@@ -164,9 +184,10 @@ class TAIW(SequenceEncoder):
         """Fit the kernels and store the purchases; return the base intensity by popularity."""
         shapes = fit_shapes(rows, times, users, items=self.catalog_size, fit=self.fit)
         self.purchases.shapes.copy_(shapes)
+        self.window.copy_(torch.stack((times.amin(), times.amax())))
         self.visit_interval.fill_(measure_visit_interval(times, users))
         if self.neighbours:
-            self.purchases.store(rows, times, users)
+            self.purchases.store(*order_users(rows, times, users))
         return compute_recent_popularity_bias(
             rows,
             times,

@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.nearest_users import select_largest
+from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
@@ -32,7 +32,7 @@ class TIFUKNNConfig(Config):
     """Weight of a basket relative to the next one."""
     group_decay: Decay = 0.7
     """Weight of a group of baskets relative to the next one."""
-    groups: PositiveInt = 7
+    groups: Annotated[int, Field(ge=1, le=1_000)] = 7
     """Groups that the baskets of a history are divided into."""
     own_share: Annotated[float, Field(ge=0, le=1)] = 0.7
     """Share of the user's own vector in a score; with 1, no other user's vector is stored."""
@@ -65,8 +65,8 @@ class TIFUKNN(SequenceEncoder):
     plus the mean vector of the nearest users by Euclidean distance, weighted. All other items
     follow by popularity, which also orders equal scores.
 
-    The vectors of all training users are stored, by number. Only baskets are counted, so times have
-    no effect beyond their order.
+    The vectors of all training users are stored, in an order that only their events decide. Only
+    baskets are counted, so times have no effect beyond their order.
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item
         with a positive score
@@ -84,7 +84,7 @@ class TIFUKNN(SequenceEncoder):
     DIFFERS(paper): users are split into training and test users there, so nobody is their own
         neighbour. A query has no user here: a user who was trained on finds the own vector as of
         the training among the nearest, one of `neighbours`.
-    DIFFERS(code): of equally near users the first are chosen, where scikit-learn decides.
+    DIFFERS(code): of equally near users the first stored are chosen, where scikit-learn decides.
     """
 
     has_item_space: ClassVar[bool] = False
@@ -114,8 +114,8 @@ class TIFUKNN(SequenceEncoder):
         own = self._compute_vectors(BasketItems.of_batch(batch))
         scores = own * self.own_share
         if len(self.users):
-            near = self._find_nearest(own)
-            scores = scores + (near @ self.users.matrix) * (1 - self.own_share)
+            near = compute_in_slices(self._average_nearest, own, users=len(self.users))
+            scores = scores + near * (1 - self.own_share)
         ordered = order_scores(scores, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
@@ -131,7 +131,9 @@ class TIFUKNN(SequenceEncoder):
     ) -> Float[Tensor, " rows"]:
         """Store the vectors of all users; return the popularity bias."""
         if self.own_share < 1:
-            self.users.store(self._compute_vectors(BasketItems.of_events(rows, times, users)))
+            self.users.store(
+                self._compute_vectors(BasketItems.of_events(*order_users(rows, times, users)))
+            )
         self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 
@@ -160,11 +162,12 @@ class TIFUKNN(SequenceEncoder):
         weights: Float64[np.ndarray, " entries"] = decays / (size * counts.clip(max=self.groups))
         return weights
 
-    def _find_nearest(self, own: SparseRows) -> SparseRows:
-        """Compute the share of each stored user in the mean of the nearest."""
+    def _average_nearest(self, own: SparseRows) -> SparseRows:
+        """Compute the mean vector of the nearest stored users."""
         # Half the negated squared distance, but for what is the same for all stored users.
         products = (own @ self.users.transposed).toarray()
         near = select_largest(products - self.users.square_lengths / 2, self.neighbours)
         histories, users = near.nonzero()
         share = 1 / near[0].sum()
-        return build_sparse_rows((np.full(len(users), share), (histories, users)), near.shape)
+        shares = build_sparse_rows((np.full(len(users), share), (histories, users)), near.shape)
+        return shares @ self.users.matrix

@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.nearest_users import select_largest
+from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
@@ -56,9 +56,10 @@ class UPCF(SequenceEncoder):
     `asymmetry` and the rest to one as exponents. All other items follow by popularity among all
     users, which also orders equal scores.
 
-    The items of all training users are stored, by number, with their popularity for the user.
+    The items of all training users are stored, in an order that only their events decide, with
+    their popularity for the user.
     With `neighbours` of 0 nothing is stored, and the method is UP@r. Only baskets are counted, so
-    times have no effect beyond their order. Similarities whose power is below 1e-300 count as zero.
+    times have no effect beyond their order.
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one repeat score per item
         with a positive score
@@ -69,7 +70,7 @@ class UPCF(SequenceEncoder):
     DIFFERS(paper): a query has no user here, so a user who was trained on counts once as of now,
         with a similarity of one, and once as of the training; there, once. `neighbours` is not in
         the paper; public implementations have it.
-    DIFFERS(code): of equally similar users the first are chosen.
+    DIFFERS(code): of equally similar users the first stored are chosen.
     """
 
     has_item_space: ClassVar[bool] = False
@@ -98,7 +99,7 @@ class UPCF(SequenceEncoder):
         own = self._compute_popularity(BasketItems.of_batch(batch))
         scores = own
         if len(self.users):
-            scores = own + self._compute_similarities(own) @ self.users.matrix
+            scores = own + compute_in_slices(self._sum_similar, own, users=len(self.users))
         ordered = order_scores(scores, self.popularity).to(items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
@@ -114,7 +115,9 @@ class UPCF(SequenceEncoder):
     ) -> Float[Tensor, " rows"]:
         """Store the items of all users; return the popularity bias."""
         if self.neighbours != 0:
-            self.users.store(self._compute_popularity(BasketItems.of_events(rows, times, users)))
+            self.users.store(
+                self._compute_popularity(BasketItems.of_events(*order_users(rows, times, users)))
+            )
         self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
         return compute_rest_bias(rows, items=self.catalog_size)
 
@@ -128,6 +131,10 @@ class UPCF(SequenceEncoder):
         held = build_sparse_rows((is_counted.astype(np.float64), places), shape)
         held.data /= np.repeat(counted, np.diff(held.indptr))
         return held
+
+    def _sum_similar(self, own: SparseRows) -> SparseRows:
+        """Sum the popularity for the users that count, each times the similarity."""
+        return self._compute_similarities(own) @ self.users.matrix
 
     def _compute_similarities(self, own: SparseRows) -> SparseRows:
         """Compute the similarity of each history with the users that count, to the power."""

@@ -32,19 +32,28 @@ def sum_repeat_scores(
     Args:
         batch: the histories, one per user vector; or a single one, encoded at several instants.
         user_index: of the history's user vector in `encoded`.
+
+    Raises:
+        FloatingPointError: if a repeat score is NaN or infinite.
     """
     if encoded.repeat_scores is None:
         return None
     every_row = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
     event_rows = every_row[user_index if len(every_row) > 1 else 0].numpy()
     event_scores = encoded.repeat_scores[user_index].numpy()
-    counts = (event_rows != PADDING_ROW) & (event_scores > -np.inf)
+    counts = (event_rows != PADDING_ROW) & (event_scores != -np.inf)
     rows, item_of = np.unique(event_rows[counts], return_inverse=True)
     if not len(rows):
         return RepeatScores(rows, event_scores[:0])
     peak = event_scores[counts].max()
+    if not np.isfinite(peak):  # NaN, if any of the scores is.
+        raise FloatingPointError(
+            f"repeat scores must be finite or -inf, but one is {peak}; train the model again"
+        )
     shares = np.exp(event_scores[counts].astype(np.float64) - peak)
-    return RepeatScores(rows, (np.log(np.bincount(item_of, shares)) + peak).astype(np.float32))
+    with np.errstate(divide="ignore"):  # A share too small for a double adds nothing.
+        sums = np.log(np.bincount(item_of, shares))
+    return RepeatScores(rows, (sums + peak).astype(np.float32))
 
 
 def merge_repeat_scores(

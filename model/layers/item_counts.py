@@ -1,10 +1,16 @@
 """Item biases from event counts, for encoders that are fitted by counting."""
 
+from typing import Annotated
+
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor
 
 from model.clock import MICROSECONDS_PER_DAY
+
+WindowDays = Annotated[float, Field(ge=1e-5, le=100_000)]
+"""Days before an instant whose events count: from about a second to 274 years."""
 
 _TIE_BREAK = 1e-6
 """Most that the popularity of all time adds to a share: it orders the items without another one."""

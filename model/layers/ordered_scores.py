@@ -13,7 +13,7 @@ from model.layers.sparse_matrix import SparseRows
 
 _LEAST = -60.0
 """Logarithm of a score, at least: single precision holds its exponential."""
-_GAP = 1e-5
+_GAP = 4e-5
 """Between the logarithms of different scores, at least: more than single precision rounds."""
 _STEPS = 1e10
 """Of a logarithm, per unit: sums of the same terms in another order have the same number."""

@@ -1,6 +1,7 @@
 """When users return to an item: a mixture of an exponential and a normal density per item."""
 
 import math
+from itertools import pairwise
 from typing import NamedTuple, final
 
 import torch
@@ -95,9 +96,11 @@ class KernelCoefficients(NamedTuple):
 
     def compute(self, intervals: Float[Tensor, " purchases"]) -> Float[Tensor, " purchases"]:
         """Compute the kernels, without gradients; those of negative intervals are 0."""
-        scaled = (intervals * self.inverse_width).sub_(self.scaled_centre)
+        # The exponential of a long interval before the purchase would be infinite.
+        since = intervals.clamp(min=0)
+        scaled = (since * self.inverse_width).sub_(self.scaled_centre)
         of_normal = scaled.square_().mul_(-0.5).exp_().mul_(self.normal)
-        decayed = (intervals * self.rate).neg_().exp_()
+        decayed = since.mul_(self.rate).neg_().exp_()
         return of_normal.addcmul_(decayed, self.exponential).mul_(intervals >= 0)
 
 
@@ -251,6 +254,9 @@ def measure_visit_interval(
 _MOST_EARLIER = 50
 """Earlier purchases that count for a repeat in a fit, the latest ones."""
 
+MOST_PAIRS = 1_000_000
+"""Pairs of a repeat and an earlier purchase whose gradients are computed at once, about."""
+
 
 class KernelFit(NamedTuple):
     """How shapes are fitted to repeats.
@@ -276,6 +282,7 @@ def fit_shapes(
     *,
     items: int,
     fit: KernelFit,
+    most_pairs: int = MOST_PAIRS,
 ) -> Float[Tensor, "rows 4"]:
     """Fit the shapes of the kernels, one row of `KernelShapes` per catalog row.
 
@@ -287,6 +294,7 @@ def fit_shapes(
         times: epoch microseconds.
         users: user number of each event.
         items: catalog size without the padding row.
+        most_pairs: whose gradients are computed at once, about; gradients are added up.
     """
     repeats = find_repeats(rows, times, users, most_earlier=_MOST_EARLIER)
     start = measure_shapes if fit.is_measured else start_shapes
@@ -299,17 +307,34 @@ def fit_shapes(
     shared, of_items = nn.Parameter(shapes[0].clone()), nn.Parameter(starts.clone())
     intervals = (repeats.days / UNIT_DAYS).float()
     optimizer = torch.optim.Adam((shared, of_items), lr=fit.learning_rate)
-    of_pairs = item_of[repeats.repeat_of]
+    slices = _slice_repeats(repeats, most_pairs)
     with torch.enable_grad():
         for _ in range(fit.steps):
-            of_kernels = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
-            density = compute_log_kernel(intervals, of_kernels).exp()
-            sums = torch.zeros(len(repeats.rows)).index_add(0, repeats.repeat_of, density)
-            penalty = 0.5 * fit.shrinkage * of_items.square().sum()
-            loss = penalty - nn.functional.logsigmoid(sums).sum()
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            penalty = 0.5 * fit.shrinkage * of_items.square().sum()
+            penalty.backward()  # type: ignore[no-untyped-call]
+            for chosen, pairs in slices:
+                repeat_of = repeats.repeat_of[pairs] - chosen.start
+                of_pairs = item_of[chosen][repeat_of]
+                of_kernels = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
+                density = compute_log_kernel(intervals[pairs], of_kernels).exp()
+                sums = torch.zeros(chosen.stop - chosen.start).index_add(0, repeat_of, density)
+                loss = -nn.functional.logsigmoid(sums).sum()
+                loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     fitted: Tensor = shared.detach().repeat(items + 1, 1)
     fitted[repeating] += of_items.detach()
     return fitted
+
+
+def _slice_repeats(repeats: Repeats, most_pairs: int) -> list[tuple[slice, slice]]:
+    """Divide the repeats, and their pairs with them, into slices of about as many pairs."""
+    ends = torch.bincount(repeats.repeat_of, minlength=len(repeats.rows)).cumsum(0)
+    last = int(ends[-1])
+    cuts = torch.tensor([*range(0, last, most_pairs), last])
+    # Behind the last repeat whose pairs end there at the latest.
+    begins = sorted(set(torch.searchsorted(ends, cuts, right=True).tolist()))
+    return [
+        (slice(begin, end), slice(int(ends[begin - 1]) if begin else 0, int(ends[end - 1])))
+        for begin, end in pairwise(begins)
+    ]

@@ -46,11 +46,13 @@ class SizedByState(nn.Module, ABC):
             name: state_dict[prefix + name] for name in self.stored if prefix + name in state_dict
         }
         if len(arrays) == len(self.stored):
-            misfit = (
-                "its arrays must have one dimension"
-                if any(array.dim() != 1 for array in arrays.values())
-                else self.describe_misfit(arrays)
-            )
+            if any(array.dim() != 1 for array in arrays.values()):
+                misfit: str | None = "its arrays must have one dimension"
+            elif any(array.dtype != getattr(self, name).dtype for name, array in arrays.items()):
+                types = ", ".join(f"{name} {getattr(self, name).dtype}" for name in arrays)
+                misfit = f"its arrays must have the types {types}"
+            else:
+                misfit = self.describe_misfit(arrays)
             if misfit is not None:
                 error_msgs.append(f"{prefix[:-1]} does not fit itself: {misfit}; export it again")
                 return

@@ -27,16 +27,17 @@ def build_sparse_rows(entries: tuple[Any, ...], shape: tuple[int, int]) -> Spars
 
 @final
 class SparseMatrix(SizedByState):
-    """Compressed sparse rows, without a row until `store`.
+    """Compressed sparse rows, without an entry until `store`.
 
-    A state that is loaded decides the number of rows and entries. Products are those of SciPy, on
-    the CPU.
+    A state that is loaded decides the number of entries, and of rows if none is given. Products are
+    those of SciPy, on the CPU.
 
     Attributes:
         width: number of columns.
+        height: number of rows; None for as many as are stored, none at first.
         offsets: row `r` owns the entries `offsets[r]` up to `offsets[r + 1]`.
         columns: of the entries, ascending within a row.
-        values: of the entries; doubles, or integers that are counts.
+        values: of the entries, from 0; doubles, or integers that are counts.
     """
 
     stored: ClassVar[dict[str, torch.dtype]] = {
@@ -49,9 +50,12 @@ class SparseMatrix(SizedByState):
     columns: Tensor
     values: Tensor
 
-    def __init__(self, *, width: int, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self, *, width: int, height: int | None = None, dtype: torch.dtype = torch.float64
+    ) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.height = width, height
+        self.offsets = self.offsets.new_zeros((height or 0) + 1)
         self.values = self.values.to(dtype)
         self._derived: dict[str, Any] = {}
 
@@ -97,7 +101,7 @@ class SparseMatrix(SizedByState):
         self._derived = {}
 
     def describe_misfit(self, arrays: dict[str, Tensor]) -> str | None:
-        """Describe what a product would read beyond the ends of the arrays; None if nothing."""
+        """Describe what a product would read beyond the ends, or no score can be summed from."""
         offsets, columns, values = (arrays[name] for name in self.stored)
         if not are_offsets(offsets, len(columns)):
             return f"its offsets must lead from 0 to its {len(columns):,} columns"
@@ -105,4 +109,8 @@ class SparseMatrix(SizedByState):
             return f"it must have as many values as columns, {len(columns):,}, not {len(values):,}"
         if not bool(((columns >= 0) & (columns < self.width)).all()):
             return f"its columns must be from 0 to {self.width - 1:,}"
+        if self.height is not None and len(offsets) - 1 != self.height:
+            return f"it must have {self.height:,} rows, not {len(offsets) - 1:,}"
+        if not bool(((values >= 0) & (values < torch.inf)).all()):
+            return "its values must be finite and not negative"
         return None

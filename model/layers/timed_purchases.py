@@ -3,10 +3,11 @@
 from typing import ClassVar, NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from model.clock import MICROSECONDS_PER_DAY
+from model.layers.nearest_users import select_largest
 from model.layers.repurchase_kernel import (
     STARTING_SHAPE,
     UNIT_DAYS,
@@ -16,23 +17,21 @@ from model.layers.repurchase_kernel import (
 )
 from model.layers.sized_by_state import SizedByState, are_offsets
 
-_LEAST_LENGTH = 1e-20
+_LEAST_LENGTH = 1e-100
+_DECIMALS = 9
+"""Of a cosine: equal ones differ by less, as their terms are rounded."""
 
 
 class _Vectors(NamedTuple):
     """What every purchase adds to the vectors of the users, and where.
 
     Attributes:
-        times: per purchase, in units of `UNIT_DAYS` before the latest one.
-        latest: time of the latest purchase, epoch microseconds.
         kernels: per purchase, that of its item.
         entry_of: per purchase, its entry: a user and an item.
         entry_rows: per entry, the item.
         entry_users: per entry, the user.
     """
 
-    times: Float[Tensor, " purchases"]
-    latest: int
     kernels: KernelCoefficients
     entry_of: Int64[Tensor, " purchases"]
     entry_rows: Int64[Tensor, " entries"]
@@ -94,44 +93,43 @@ class TimedPurchases(SizedByState):
     def average_nearest(
         self, vector: Float[Tensor, " rows"], instant: int, count: int
     ) -> Float[Tensor, " rows"]:
-        """Average the vectors of the `count` users nearest to a vector, by their cosine.
+        """Average the vectors of up to `count` users nearest to a vector, by their cosine.
 
-        Users without a purchase before the instant are none of them.
+        Users who share no item with the vector at the instant are none of them. Of equal cosines
+        those of the first users count.
 
         Args:
             instant: of the users' vectors, epoch microseconds.
         """
-        average = torch.zeros_like(vector)
-        count = min(count, len(self.offsets) - 1)
-        if not count:
-            return average
+        if not len(self.rows) or not count:
+            return torch.zeros_like(vector)
         vectors = self._index()
-        since_latest = (instant - vectors.latest) / MICROSECONDS_PER_DAY / UNIT_DAYS
-        weights = vectors.kernels.compute(vectors.times + since_latest)
+        # Subtracted as integers: single precision has minutes only, some decades away.
+        days = (instant - self.times).double().div_(MICROSECONDS_PER_DAY)
+        weights = vectors.kernels.compute(days.div_(UNIT_DAYS).float()).double()
         entries = weights.new_zeros(len(vectors.entry_rows)).index_add_(
             0, vectors.entry_of, weights
         )
+        own = vector.double()
+        own = own / own.norm().clamp(min=_LEAST_LENGTH)
         users = weights.new_zeros(len(self.offsets) - 1)
-        products = users.index_add(0, vectors.entry_users, entries * vector[vectors.entry_rows])
+        products = users.index_add(0, vectors.entry_users, entries * own[vectors.entry_rows])
         lengths = users.index_add(0, vectors.entry_users, entries.square()).sqrt()
-        cosines = products / lengths.clamp(min=_LEAST_LENGTH)
-        nearest = cosines.topk(count).indices
-        is_near = torch.zeros_like(cosines, dtype=torch.bool)
-        is_near[nearest] = True
-        chosen = is_near[vectors.entry_users].nonzero().squeeze(1)
-        return average.index_add_(0, vectors.entry_rows[chosen], entries[chosen]).div_(count)
+        cosines = (products / lengths.clamp(min=_LEAST_LENGTH)).cpu().numpy()
+        is_near = select_largest(cosines.round(_DECIMALS)[None], count)[0] & (cosines > 0)
+        if not is_near.any():
+            return torch.zeros_like(vector)
+        chosen = torch.from_numpy(is_near).to(vector.device)[vectors.entry_users]
+        total = torch.zeros_like(own).index_add_(0, vectors.entry_rows[chosen], entries[chosen])
+        return (total / int(is_near.sum())).to(vector)
 
     def _index(self) -> _Vectors:
-        if self._vectors is None or self._vectors.times.device != self.rows.device:
+        if self._vectors is None or self._vectors.entry_of.device != self.rows.device:
             rows = self.rows.long()
-            users = torch.arange(len(self.offsets) - 1, device=rows.device)
-            pairs = users.repeat_interleave(self.offsets.diff()) * len(self.shapes) + rows
+            pairs = _pair(self.offsets, self.rows, width=len(self.shapes))
             begins = torch.ones_like(pairs, dtype=torch.bool)
             begins[1:] = pairs[1:] != pairs[:-1]
-            latest = self.times.amax()
             self._vectors = _Vectors(
-                times=((latest - self.times).double() / MICROSECONDS_PER_DAY / UNIT_DAYS).float(),
-                latest=int(latest),
                 kernels=KernelCoefficients.of_shapes(KernelShapes(*self.shapes[rows].unbind(-1))),
                 entry_of=begins.cumsum(0) - 1,
                 entry_rows=rows[begins],
@@ -144,7 +142,7 @@ class TimedPurchases(SizedByState):
         self._vectors = None
 
     def describe_misfit(self, arrays: dict[str, Tensor]) -> str | None:
-        """Describe what an index would read beyond the ends of the arrays; None if nothing."""
+        """Describe what an index would read beyond the ends of the arrays, or out of order."""
         offsets, rows, times = (arrays[name] for name in self.stored)
         if not are_offsets(offsets, len(rows)):
             return f"its offsets must lead from 0 to its {len(rows):,} purchases"
@@ -152,4 +150,14 @@ class TimedPurchases(SizedByState):
             return f"it must have as many times as rows, {len(rows):,}, not {len(times):,}"
         if not bool(((rows >= 0) & (rows < len(self.shapes))).all()):
             return f"its rows must be from 0 to {len(self.shapes) - 1:,}"
+        if not bool((_pair(offsets, rows, width=len(self.shapes)).diff() >= 0).all()):
+            return "its rows must ascend within a user"
         return None
+
+
+def _pair(
+    offsets: Int64[Tensor, " offsets"], rows: Int[Tensor, " purchases"], *, width: int
+) -> Int64[Tensor, " purchases"]:
+    """Compute a number of the pair of user and item of each purchase."""
+    users = torch.arange(len(offsets) - 1, device=rows.device)
+    return users.repeat_interleave(offsets.diff()) * width + rows

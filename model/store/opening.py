@@ -37,7 +37,10 @@ def warm_up(bundle: Bundle) -> Predictor:
     last_at = bundle.manifest.data_window.last_at
     query = Query((Event(bundle.catalog.item_id(1), last_at),), last_at)
     constraints = Constraints(n=1, exclude_seen=False)
-    (best,) = predictor.recommend(query, constraints, explain=True).items
+    try:
+        (best,) = predictor.recommend(query, constraints, explain=True).items
+    except FloatingPointError as error:
+        raise BundleError(f"{bundle.version} cannot score: {error}") from error
     if not np.isfinite(best.score):
         raise BundleError(
             f"scores must be finite, but {bundle.version} scores {best.item_id!r} {best.score}; "

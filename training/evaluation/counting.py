@@ -18,6 +18,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
+from model.layers.item_counts import WindowDays
 from training.data.dataset import Dataset
 from training.data.split import Questions, Split, expand_spans
 from training.evaluation.evaluate import rank_targets
@@ -49,7 +50,7 @@ class CountingSettings(Config):
     """Days after which an event of the user weighs half; null for no decay."""
     weight: NonNegativeFloat = 3.0
     """Weight of the popularity beside the user's own shares."""
-    window_days: PositiveFloat | None = 28.0
+    window_days: WindowDays | None = 28.0
     """Days before the query time whose events are counted as popularity; null for all."""
 
 

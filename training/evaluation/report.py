@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from model.config import Config
 from model.recommender import Recommender
@@ -49,6 +49,9 @@ class Report(Config):
         cold_targets: share of the targets that the catalog does not hold; every ranker misses
             them.
     """
+
+    # A metric over no questions is NaN.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     rows: dict[str, dict[str, float]]
     after_a_gap: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from pydantic import ConfigDict
+
 from model.config import Config
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
@@ -41,6 +43,9 @@ class Comparison(Config):
         rows: metrics by ranker; `_withheld` marks a model without the query time.
         leads: the challenger's lead over every other ranker.
     """
+
+    # A metric over no questions is NaN.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     metric: GateMetric
     questions: int

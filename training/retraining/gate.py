@@ -7,7 +7,7 @@ sentence. A challenger passes if every rule that applies passes.
 import math
 from collections.abc import Callable
 
-from pydantic import NonNegativeInt
+from pydantic import ConfigDict, NonNegativeInt
 
 from model.config import Config
 from training.config import GateConfig
@@ -30,6 +30,9 @@ class Evidence(Config):
         user_share: the share of the events that the user with most of them has.
         item_share: the share of the events that are one item's, of users who have little else.
     """
+
+    # A metric over no questions is NaN.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     unsound: str | None = None
     questions: NonNegativeInt | None = None

@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.encoders import EncoderConfig
 from model.history import Event, Query
 from model.interfaces import CountingEncoder, SequenceEncoder
+from model.layers.nearest_users import order_users
 from model.recommender import add_repeat_scores
 from tests.contracts.histories import CATALOG, DAY, START
 from tests.contracts.sequence_encoder import encode
@@ -39,14 +41,27 @@ def fit(config: EncoderConfig, users: list[Baskets], *, items: int = 20) -> Sequ
     """Build an encoder and count the histories of users, with baskets a day apart."""
     encoder = config.build(items=items).eval()
     assert isinstance(encoder, CountingEncoder)
+    encoder.fit_counts(*_list_events(users))
+    return encoder
+
+
+def order_as_stored(users: list[Baskets]) -> list[Baskets]:
+    """Order the histories of users as an encoder stores them."""
+    rows, times, owners = (one.tolist() for one in order_users(*_list_events(users)))
+    days: list[dict[int, list[int]]] = [{} for _ in users]
+    for row, at, owner in zip(rows, times, owners, strict=True):
+        days[owner].setdefault(at, []).append(row)
+    return [list(baskets.values()) for baskets in days]
+
+
+def _list_events(users: list[Baskets]) -> Tensor:
     events = [
         (row, START + day * DAY, user)
         for user, baskets in enumerate(users)
         for day, basket in enumerate(baskets)
         for row in basket
     ]
-    encoder.fit_counts(*torch.tensor(events).T)
-    return encoder
+    return torch.tensor(events).T
 
 
 def score(encoder: SequenceEncoder, baskets: Baskets) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from model.encoders.self_attention import SelfAttention, SelfAttentionConfig
 from model.history import Event, Query
@@ -270,6 +271,13 @@ def test_without_action_embeddings_actions_have_no_effect() -> None:
     viewed = Query((Event("i1", START, "view"),), START + DAY)
     bought = Query((Event("i1", START, "buy"),), START + DAY)
     assert torch.equal(encode(encoder, viewed).user, encode(encoder, bought).user)
+
+
+def test_heads_of_a_rotation_have_two_planes() -> None:
+    small(RotaryConfig(), dim=8, heads=2)
+    with pytest.raises(ValidationError, match="8 dimensions in 8 heads are 1 wide; set fewer"):
+        small(RotaryConfig(), dim=8, heads=8)
+    small(MercerConfig(), dim=8, heads=8)
 
 
 def test_heads_must_divide_the_width() -> None:

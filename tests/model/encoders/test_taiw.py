@@ -10,7 +10,7 @@ from model.encoders.taiw import TAIW, TAIWConfig
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
 from model.layers.repurchase_kernel import LEAST_WIDTH, UNIT_DAYS
-from model.recommender import add_repeat_scores
+from model.recommender import Recommender, RecommenderConfig, add_repeat_scores
 from tests.contracts.counting_encoder import CountingEncoderContract, fit_counts, ranking
 from tests.contracts.histories import DAY, ITEMS, START, collate_queries
 from tests.contracts.sequence_encoder import encode, vectors
@@ -122,7 +122,7 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
         if at <= query_time:
             users[owner, row] += _compute_weight((query_time - at) / DAY, shapes[row])
     cosines = users @ own / np.maximum(np.linalg.norm(users, axis=1), 1e-20)
-    nearest = np.argsort(-cosines)[:neighbours]
+    nearest = [user for user in np.argsort(-cosines)[:neighbours] if cosines[user] > 0]
     share = np.bincount(rows, minlength=ITEMS + 1) / len(rows)
     expected = 2.0 * share * own.sum() + (0.7 * own if neighbours else own)
     if neighbours:
@@ -130,6 +130,71 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
     np.testing.assert_allclose(
         scores.double().exp().numpy(), expected[1:] / own.sum(), rtol=1e-4, atol=2e-6
     )
+
+
+def test_neighbours_alone_are_those_in_a_batch() -> None:
+    rng = np.random.default_rng(2)
+    owners = np.repeat(np.arange(400), 3)
+    days = np.sort(rng.uniform(0, 300, (400, 3)), axis=1).ravel()
+    rows = rng.integers(1, 7, 400).repeat(3)  # Users of one item each: equal cosines.
+    encoder = TAIWConfig(neighbours=20, own_weight=0.5, steps=3).build(items=ITEMS).eval()
+    assert isinstance(encoder, TAIW)
+    encoder.fit_counts(
+        torch.from_numpy(rows),
+        START + torch.from_numpy(days * DAY).long(),
+        torch.from_numpy(owners),
+    )
+    at = START + 301 * DAY
+    longest = tuple(Event("i3", START + n * DAY) for n in range(90))
+    for _ in range(40):
+        drawn = np.sort(rng.uniform(100, 300, rng.integers(3, 15)))
+        events = tuple(Event(f"i{rng.integers(6)}", START + int(day * DAY)) for day in drawn)
+        batch = collate_queries(Query(events, at), Query(longest, at))
+        found, alone = encoder(batch, vectors(encoder, batch)), encode(encoder, Query(events, at))
+        assert found.repeat_scores is not None
+        assert alone.repeat_scores is not None
+        scores = alone.repeat_scores[0]
+        torch.testing.assert_close(found.repeat_scores[0, : len(scores)], scores)
+
+
+def _build_served() -> tuple[Recommender, TAIW]:
+    """Build the recommender of a bundle: users 0 and 1 have items 1 and 2 in the same 30 days."""
+    recommender = RecommenderConfig(items=ITEMS, encoder=TAIWConfig(neighbours=2)).build().eval()
+    assert isinstance(recommender.encoder, TAIW)
+    recommender.longest_interval = 30.0
+    recommender.encoder.fit_counts(
+        torch.tensor([1, 2, 1, 2]),
+        START + DAY * torch.tensor([0, 20, 5, 30]),
+        torch.tensor([0, 0, 1, 1]),
+    )
+    return recommender, recommender.encoder
+
+
+def test_neighbours_of_an_absent_user_are_of_the_query_time() -> None:
+    recommender, encoder = _build_served()
+    absent = START - 100 * DAY
+    query = Query((Event("i0", absent),), START + 31 * DAY)
+    encoded = recommender(collate_queries(query))
+    # Of the others' purchases, all are before the query time, and none before the limit of the own.
+    expected = encoder.purchases.average_nearest(torch.eye(ITEMS + 1)[1], query.query_time, 2)
+    assert expected[2] > 0
+    of_others = dict(
+        zip(encoded.repeat_rows[0, :-1].tolist(), encoded.repeat_scores[0, :-1], strict=True)
+    )
+    ratio = float((of_others[2] - of_others[1]).exp())
+    assert math.isclose(ratio, float(expected[2] / expected[1]), rel_tol=1e-5)
+
+
+def test_query_times_are_limited_by_the_training_events() -> None:
+    recommender, _ = _build_served()
+    events = (Event("i0", START + 29 * DAY),)
+    early, *late = (
+        recommender(collate_queries(Query(events, START + days * DAY))).repeat_scores
+        for days in (40, 60, 61, 2000)
+    )
+    assert not torch.equal(early, late[0])
+    assert torch.equal(late[0], late[1])
+    assert torch.equal(late[0], late[2])
 
 
 def _compute_weight(days: float, shape: np.ndarray) -> float:

@@ -18,6 +18,7 @@ from tests.model.encoders.basket_scores import (
     draw_baskets,
     draw_users,
     fit,
+    order_as_stored,
     read_goldens,
     score,
 )
@@ -82,7 +83,7 @@ def test_it_ranks_by_its_formulas(
         own_share=share,
     )
     encoder = fit(config, users, items=MOST_ROWS)
-    expected = score_by_formula(config, users, baskets)
+    expected = score_by_formula(config, order_as_stored(users), baskets)
     assert_ranks_as(score(encoder, baskets), expected, count_popularity(users, MOST_ROWS + 1))
 
 

@@ -61,6 +61,14 @@ def test_scores_far_apart_stay_above_those_of_popularity() -> None:
     assert found[4] > found[2] > found[1] > found[3] > found[5]
 
 
+def test_many_small_scores_keep_their_order_beside_a_large_one() -> None:
+    values = np.append(np.exp(-np.linspace(400, 60, 2_999)), np.exp(9))
+    scores = build_sparse_rows((values, np.arange(1, 3_001), [0, 3_000]), (1, 3_001))
+    ordered = order_scores(scores, torch.zeros(3_001, dtype=torch.int64))
+    found = add_repeat_scores(torch.full((1, 3_001), -75.0), *ordered)[0, 1:]
+    assert found.diff().min() > 0
+
+
 def test_scores_of_other_terms_in_another_order_are_equal() -> None:
     sums = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
     assert sums[0] != sums[1]

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+import pytest
 import torch
 
 from model.layers.repurchase_kernel import (
@@ -33,6 +35,12 @@ def test_coefficients_compute_the_same_kernel() -> None:
     assert (KernelCoefficients.of_shapes(shapes).compute(-intervals - 1e-3) == 0).all()
 
 
+def test_a_kernel_long_before_the_purchase_is_0() -> None:
+    shapes = KernelShapes(*torch.tensor([0.0, -3.0, 0.1, -3.0])[:, None])
+    found = KernelCoefficients.of_shapes(shapes).compute(torch.tensor([-100.0]))
+    assert found.tolist() == [0.0]
+
+
 def test_repeats_are_paired_with_all_purchases_before_them() -> None:
     rows = torch.tensor([1, 2, 1, 1, 3, 3, 1])
     times = START + DAY * torch.tensor([0, 5, 10, 40, 0, 0, 3])
@@ -57,6 +65,19 @@ def test_a_fit_finds_the_interval_of_each_item() -> None:
     )
     crossed = compute_log_kernel(torch.tensor([10 / 70, 30 / 70]), KernelShapes(*shapes.T[:, 1:3]))
     assert (log_kernel > crossed + 1).all()
+
+
+@pytest.mark.parametrize("most_pairs", [1, 7, 100, 400])
+def test_a_fit_in_slices_is_that_of_the_whole(most_pairs: int) -> None:
+    rng = np.random.default_rng(0)
+    users = torch.arange(9).repeat_interleave(20)
+    rows = torch.from_numpy(rng.integers(1, 6, 180))
+    times = START + torch.from_numpy(np.sort(rng.uniform(0, 200, (9, 20)) * DAY).ravel()).long()
+    fit = KernelFit(steps=5, learning_rate=0.05, shrinkage=1.0)
+    sliced = fit_shapes(rows, times, users, items=5, fit=fit, most_pairs=most_pairs)
+    whole = fit_shapes(rows, times, users, items=5, fit=fit)
+    assert not torch.equal(whole[1], whole[2])
+    torch.testing.assert_close(sliced, whole, rtol=1e-3, atol=1e-4)
 
 
 def test_the_visit_interval_is_the_median_between_instants() -> None:

@@ -60,6 +60,13 @@ def test_a_loaded_state_decides_the_size() -> None:
         ({"columns": torch.tensor([1, 3, -1, 2]).int()}, "columns must be from 0 to 3"),
         ({"columns": torch.tensor([1, 3]).int()}, "offsets must lead from 0 to its 2 columns"),
         ({"values": torch.ones(5, dtype=torch.float64)}, "as many values as columns, 4, not 5"),
+        ({"values": torch.tensor([1, 1, torch.nan, 1]).double()}, "values must be finite"),
+        ({"values": torch.tensor([1, 1, torch.inf, 1]).double()}, "values must be finite"),
+        ({"values": torch.tensor([1, 1, -1, 1]).double()}, "values must be finite and not neg"),
+        (
+            {"offsets": torch.tensor([0, 2, 2, 4]).double()},
+            "must have the types offsets torch.int64",
+        ),
         ({"values": torch.ones(4, 1, dtype=torch.float64)}, "arrays must have one dimension"),
     ],
     ids=str,
@@ -68,6 +75,13 @@ def test_a_state_that_is_no_matrix_is_refused(changed: dict[str, Tensor], rule: 
     matrix = build_matrix()
     with pytest.raises(RuntimeError, match=rule):
         matrix.load_state_dict({**matrix.state_dict(), **changed})
+
+
+def test_a_state_of_another_height_is_refused() -> None:
+    matrix = SparseMatrix(width=4, height=5)
+    assert matrix.matrix.toarray().tolist() == [[0] * 4] * 5
+    with pytest.raises(RuntimeError, match="it must have 5 rows, not 3"):
+        matrix.load_state_dict(build_matrix().state_dict())
 
 
 def test_a_state_without_the_matrix_is_refused() -> None:

@@ -11,6 +11,9 @@ import torch
 from model.bundle.catalog_file import write_catalog
 from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, compute_digest
 from model.catalog import Catalog
+from model.encoders.basket_markov import BasketMarkovConfig
+from model.encoders.markov import MarkovConfig
+from model.encoders.taiw import TAIWConfig
 from model.errors import BundleError, OutdatedBundleError
 from model.store.opening import open_predictor
 from tests import tiny
@@ -35,6 +38,31 @@ def test_weights_with_nan_are_refused(tmp_path: Path) -> None:
     weights["encoder.norm.weight"][0] = torch.nan
     safetensors.torch.save_file(weights, bundle / WEIGHTS)
     with pytest.raises(BundleError, match="weights must be finite"):
+        open_predictor(rewrite(bundle))
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_buffers_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
+    config = tiny.recommender_config(TAIWConfig(neighbours=1))
+    bundle = tiny.write_bundle(tmp_path, config=config)
+    weights = safetensors.torch.load((bundle / WEIGHTS).read_bytes())
+    weights["encoder.purchases.shapes"][-1] = value
+    safetensors.torch.save_file(weights, bundle / WEIGHTS)
+    with pytest.raises(BundleError, match="weights must be finite"):
+        open_predictor(rewrite(bundle))
+
+
+def test_the_logarithm_of_0_may_be_in_a_buffer(tmp_path: Path) -> None:
+    open_predictor(tiny.write_bundle(tmp_path, config=tiny.recommender_config(MarkovConfig())))
+
+
+def test_followers_of_too_few_items_are_refused(tmp_path: Path) -> None:
+    config = tiny.recommender_config(BasketMarkovConfig())
+    bundle = tiny.write_bundle(tmp_path, config=config)
+    weights = safetensors.torch.load((bundle / WEIGHTS).read_bytes())
+    weights["encoder.followers.offsets"] = torch.tensor([0])
+    safetensors.torch.save_file(weights, bundle / WEIGHTS)
+    with pytest.raises(BundleError, match="followers does not fit itself: it must have"):
         open_predictor(rewrite(bundle))
 
 
