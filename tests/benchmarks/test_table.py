@@ -275,7 +275,8 @@ def test_a_plot_is_deterministic_and_holds_its_digest(
         "Positional",
         "Mercer of degree 2",
     }
-    for label in ("Mercer", "Positional", "degree", "accuracy, %"):
+    unit = "accuracy, %; bars: standard deviation between seeds"
+    for label in ("Mercer", "Positional", "degree", unit):
         assert f">{label}</text>" in drawn
     assert digest_figures(suite, measured[:1]) != digest_figures(suite, measured)
 
