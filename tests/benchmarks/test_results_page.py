@@ -86,7 +86,12 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
     page = render_results_page(read_results(papers), papers)
     assert "Behind Degree 2, **-10.00**" in page or "ahead of Degree 2, -10.00" in page
     assert "Positional, +2.00" in page
-    assert "Without a record: Counts." in page
+    assert "Without a record: 1 method." in page
+
+
+def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
+    page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
+    assert "Ahead of all 2 references, rivals. Without a record: Positional; 1 method." in page
 
 
 def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:

@@ -193,9 +193,7 @@ def _render_limits(result: SuiteResult) -> str:
         kinds = {each.kind for each in opponents}
         names = ", ".join(f"{kind}s" for kind in COLUMNS if kind in kinds)
         sentences = [f"Ahead of all {len(opponents)} {names}."]
-    recorded = {each.row.name for each in result.measured}
-    missing = [row.label for row in suite.rows if row.name not in recorded]
-    sentences += [f"Without a record: {'; '.join(missing)}."] * bool(missing)
+    sentences += _name_missing(result)
     why = fill_in_figures(
         suite.limits.strip(),
         suite,
@@ -205,6 +203,16 @@ def _render_limits(result: SuiteResult) -> str:
     )
     title, _, task = suite.title.partition(":")
     return f"- **{title}**,{task}: {' '.join([*sentences, why]).strip()}\n"
+
+
+def _name_missing(result: SuiteResult) -> list[str]:
+    """Name the rows without a record; of the methods only how many."""
+    recorded = {each.row.name for each in result.measured}
+    missing = [row for row in result.suite.rows if row.name not in recorded]
+    names = [row.label for row in missing if row.role != "method"]
+    methods = len(missing) - len(names)
+    names += [f"{methods} method{'s' * (methods > 1)}"] * bool(methods)
+    return [f"Without a record: {'; '.join(names)}."] * bool(names)
 
 
 def _list_leads(suite: Suite, opponents: list[Opponent]) -> str:

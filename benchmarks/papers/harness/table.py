@@ -163,7 +163,13 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
     default = find_default(measured) if comparison is not None else None
     is_gap = suite.headline == "after_a_gap"
     gap = ", after a gap" if is_gap else ""
-    head = ["model", "kind", "reads", *(f"{metric}{gap}" for metric in suite.metrics)]
+    # Questions after a gap have no candidates drawn for them.
+    metrics = [
+        metric
+        for metric in suite.metrics
+        if not is_gap or any(each.list_headline(suite, metric) for each in measured)
+    ]
+    head = ["model", "kind", "reads", *(f"{metric}{gap}" for metric in metrics)]
     head += [f"{suite.plot}, all questions"] * is_gap
     head += ["lead of the default"] * (default is not None)
     texts = len(head)
@@ -177,7 +183,7 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
     )
     for name, figures in everything.items():
         shown = headline.get(name, {})
-        cells = [format_figure(suite, shown.get(metric)) for metric in suite.metrics]
+        cells = [format_figure(suite, shown.get(metric)) for metric in metrics]
         cells += [format_figure(suite, figures.get(suite.plot))] * is_gap
         if default is not None:
             cells.append(_format_lead(suite, comparison, default, name))
@@ -196,7 +202,7 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
                 each.list_headline(suite, metric),
                 bold=is_ahead and metric == suite.plot,
             )
-            for metric in suite.metrics
+            for metric in metrics
         ]
         cells += [_format_spread(suite, each.list_given(suite.plot))] * is_gap
         if default is not None:
