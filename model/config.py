@@ -1,4 +1,4 @@
-"""The base class of all configurations."""
+"""The base classes of configurations and of tables of measurements."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,3 +12,9 @@ class Config(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Measurements(Config):
+    """An immutable table of measurements, of which some may be NaN: a mean of nothing is."""
+
+    model_config = ConfigDict(allow_inf_nan=True)

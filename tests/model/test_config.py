@@ -5,6 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from model.config import Measurements
 from model.encoders.counting import CountingConfig
 from model.encoders.taiw import TAIWConfig
 from model.encoders.tifu_knn import TIFUKNNConfig
@@ -17,6 +18,13 @@ def test_settings_that_are_not_finite_are_refused(value: float) -> None:
         UPCFConfig(locality=value)
     with pytest.raises(ValidationError, match="finite number"):
         TAIWConfig(window_days=value)
+
+
+def test_measurements_may_be_of_nothing() -> None:
+    class Mean(Measurements):
+        value: float
+
+    assert math.isnan(Mean(value=math.nan).value)
 
 
 @pytest.mark.parametrize("days", [1e-12, 1e300])

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from model.config import Config
+from model.config import Measurements
 from model.recommender import Recommender
 from model.wide import EventCounts
 from training.config import DataConfig
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
     high: float
 
 
-class Report(Config):
+class Report(Measurements):
     """The metrics on the test questions.
 
     Attributes:
@@ -49,9 +49,6 @@ class Report(Config):
         cold_targets: share of the targets that the catalog does not hold; every ranker misses
             them.
     """
-
-    # A metric over no questions is NaN.
-    model_config = ConfigDict(allow_inf_nan=True)
 
     rows: dict[str, dict[str, float]]
     after_a_gap: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pydantic import ConfigDict
-
-from model.config import Config
+from model.config import Measurements
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
@@ -27,7 +25,7 @@ POPULARITY = ("popular_all_time", "popular_last_week")
 REFERENCES = (*POPULARITY, "last_item_markov", COUNTING_LIVE)
 
 
-class Comparison(Config):
+class Comparison(Measurements):
     """The metrics of every ranker on the same questions.
 
     Every item of the log is a candidate for every ranker. An item that a model does not hold is
@@ -43,9 +41,6 @@ class Comparison(Config):
         rows: metrics by ranker; `_withheld` marks a model without the query time.
         leads: the challenger's lead over every other ranker.
     """
-
-    # A metric over no questions is NaN.
-    model_config = ConfigDict(allow_inf_nan=True)
 
     metric: GateMetric
     questions: int

@@ -7,13 +7,13 @@ sentence. A challenger passes if every rule that applies passes.
 import math
 from collections.abc import Callable
 
-from pydantic import ConfigDict, NonNegativeInt
+from pydantic import NonNegativeInt
 
-from model.config import Config
+from model.config import Config, Measurements
 from training.config import GateConfig
 
 
-class Evidence(Config):
+class Evidence(Measurements):
     """The measurements of a challenger; None where not measured or not applicable.
 
     Attributes:
@@ -31,9 +31,6 @@ class Evidence(Config):
         item_share: the share of the events that are one item's, of users who have little else.
     """
 
-    # A metric over no questions is NaN.
-    model_config = ConfigDict(allow_inf_nan=True)
-
     unsound: str | None = None
     questions: NonNegativeInt | None = None
     metric: float | None = None
@@ -47,7 +44,7 @@ class Evidence(Config):
     item_share: float | None = None
 
 
-class Check(Config):
+class Check(Measurements):
     """The result of one rule.
 
     Attributes:

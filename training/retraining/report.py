@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from model.config import Config
+from model.config import Config, Measurements
 from training.retraining.comparison import CHALLENGER, Comparison
 from training.retraining.gate import Decision
 
@@ -48,7 +48,7 @@ class DataSummary(Config):
     largest_item_share: float | None = None
 
 
-class FitSummary(Config):
+class FitSummary(Measurements):
     """How the challenger was fitted."""
 
     epochs: int

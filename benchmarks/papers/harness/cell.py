@@ -44,7 +44,7 @@ from benchmarks.papers.harness.suite import Settings, digest
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.environments import CODE
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
-from model.config import Config
+from model.config import Config, Measurements
 from model.errors import KairosError
 from model.store.opening import open_predictor
 from training.config import RunConfig
@@ -117,7 +117,7 @@ class Cell(Config):
         return found.settings_sha256 == digest(self.settings) and found.data == self.data
 
 
-class ProgressEvent(Config):
+class ProgressEvent(Measurements):
     """The progress of a cell; `validation` is set at the end of an epoch."""
 
     epoch: int

@@ -7,11 +7,11 @@ from pathlib import Path
 from pydantic import Field
 
 from benchmarks.papers.harness.suite import Settings
-from model.config import Config
+from model.config import Measurements
 from training.evaluation.report import Report
 
 
-class ProfilePoint(Config):
+class ProfilePoint(Measurements):
     """One line of a bundle's `attention_profile.parquet`."""
 
     view: str
@@ -23,7 +23,7 @@ class ProfilePoint(Config):
     count: int
 
 
-class CurvePoint(Config):
+class CurvePoint(Measurements):
     """One epoch of a fit: how good the model is, and what it took so far."""
 
     epoch: int
@@ -37,7 +37,7 @@ class CurvePoint(Config):
     """Empty where it was not evaluated."""
 
 
-class TriedSettings(Config):
+class TriedSettings(Measurements):
     """Settings that were tried, and the metric that they reached on the validation questions."""
 
     settings: Settings
@@ -50,7 +50,7 @@ class TriedSettings(Config):
     """Of a peer, the epochs of the fit."""
 
 
-class PeerRun(Config):
+class PeerRun(Measurements):
     """How a peer was run."""
 
     fit_seconds: float
@@ -64,7 +64,7 @@ class PeerRun(Config):
     """Of Python and of the packages."""
 
 
-class Record(Config):
+class Record(Measurements):
     """The results of a cell, and everything needed to reproduce them."""
 
     suite: str
