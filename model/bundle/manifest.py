@@ -18,7 +18,7 @@ from pydantic import (
 
 from model.bundle.signature import NO_KEYS, SIGNATURE, BundleKeys
 from model.clock import MICROSECONDS_PER_DAY
-from model.config import Config
+from model.config import Config, Measurements
 from model.errors import BundleError, OutdatedBundleError
 from model.recommender import RecommenderConfig
 
@@ -67,7 +67,7 @@ class Counts(Config):
     items: PositiveInt
 
 
-class Manifest(Config):
+class Manifest(Measurements):
     """The description of a bundle.
 
     A bundle's version ends in the digest of its manifest, and the manifest holds the digest of
