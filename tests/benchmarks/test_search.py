@@ -112,7 +112,7 @@ def test_seeds_that_start_together_choose_once(folder: Path, suite: Suite, tmp_p
 
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(choose_once, cell, partial(choose, seed)) for seed in range(4)]
-    found = {run.result()[0].seed for run in runs}
+    found = {run.result().trials[0].seed for run in runs}
     assert found == {*chosen}
     assert len(chosen) == 1
 

@@ -145,12 +145,17 @@ class Run(NamedTuple):
     seconds_per_epoch: float
     best_epoch: int
     parameters: int
-    trials: tuple[TriedSettings, ...]
-    choice_seconds: float = 0.0
-    """Wall time of the choice of the settings."""
-    choice_cpu_seconds: float = 0.0
+    chosen: "Chosen"
     peer: PeerRun | None = None
     attention_profile: list[ProfilePoint] | None = None
+
+
+class Chosen(NamedTuple):
+    """What the settings of a row were chosen from, and what the choice took."""
+
+    trials: tuple[TriedSettings, ...] = ()
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
@@ -185,9 +190,9 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         command=_format_command(cell),
         started_at=started_at,
         code=digest_code(),
-        seconds=round(seconds - run.choice_seconds, 1),
-        cpu_seconds=round(cpu_seconds - run.choice_cpu_seconds, 1),
-        choice_cpu_seconds=round(run.choice_cpu_seconds, 1),
+        seconds=round(seconds - run.chosen.seconds, 1),
+        cpu_seconds=round(cpu_seconds - run.chosen.cpu_seconds, 1),
+        choice_cpu_seconds=round(run.chosen.cpu_seconds, 1),
         epochs=run.epochs,
         seconds_per_epoch=round(run.seconds_per_epoch, 2),
         best_epoch=run.best_epoch,
@@ -196,7 +201,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         questions_sha256=run.questions.sha256,
         ranks={name: encode_ranks(run.ranks_of[name]) for name in OWN if name in run.ranks_of},
         curve=run.curve,
-        trials=run.trials,
+        trials=run.chosen.trials,
         peer=run.peer,
         questions=None
         if cell.metric is None
@@ -225,10 +230,10 @@ def _run_recipe(
     def choose() -> tuple[TriedSettings, ...]:
         return try_settings(cell.config, cell.choice, events, items)
 
-    stopwatch = _Stopwatch()
-    trials = choose_once(cell, choose) if cell.choice else ()
-    choice_seconds, choice_cpu_seconds = stopwatch.read()
-    config = replace_settings(cell.config, find_best(trials).settings) if trials else cell.config
+    chosen, config = Chosen(), cell.config
+    if cell.choice:
+        chosen = choose_once(cell, choose)
+        config = replace_settings(config, find_best(chosen.trials).settings)
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
         fitted = fit_recommender(run, events, items)
@@ -251,9 +256,7 @@ def _run_recipe(
         seconds_per_epoch=sum(done.seconds for done in outcome.epochs) / max(epochs, 1),
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
-        trials=trials,
-        choice_seconds=choice_seconds,
-        choice_cpu_seconds=choice_cpu_seconds,
+        chosen=chosen,
         attention_profile=None
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
@@ -309,10 +312,8 @@ def _run_peer(
 
     # One trial finds the epochs, if there is no choice.
     choice = cell.choice or ({},)
-    stopwatch = _Stopwatch()
-    trials = choose_once(cell, lambda: search_settings(choice, measure))
-    choice_seconds, choice_cpu_seconds = stopwatch.read()
-    best = find_best(trials)
+    chosen = choose_once(cell, lambda: search_settings(choice, measure))
+    best = find_best(chosen.trials)
     config = _replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
         outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
@@ -332,9 +333,7 @@ def _run_peer(
         seconds_per_epoch=fit.refit_seconds / fit.best_epoch,
         best_epoch=fit.best_epoch,
         parameters=fit.parameters,
-        trials=trials,
-        choice_seconds=choice_seconds,
-        choice_cpu_seconds=choice_cpu_seconds,
+        chosen=chosen,
         peer=PeerRun(
             fit_seconds=round(fit.refit_seconds, 1),
             test_seconds=round(fit.test_seconds, 1),
@@ -350,9 +349,7 @@ def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
     return replaced
 
 
-def choose_once(
-    cell: Cell, choose: Callable[[], tuple[TriedSettings, ...]]
-) -> tuple[TriedSettings, ...]:
+def choose_once(cell: Cell, choose: Callable[[], tuple[TriedSettings, ...]]) -> Chosen:
     """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file.
 
     Processes of other seeds wait for the one that chooses.
@@ -360,13 +357,14 @@ def choose_once(
     identity = digest({**_drop_seed(cell.settings), "data": {**cell.data}})
     file = cell.record.parent / "trials" / f"{cell.row}-{identity[:12]}.json"
     trials = TypeAdapter(tuple[TriedSettings, ...])
+    stopwatch = _Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(Path(tempfile.gettempdir()) / f"kairos-{identity}.lock"):
         if file.exists():
-            return trials.validate_json(file.read_bytes())
+            return Chosen(trials.validate_json(file.read_bytes()), *stopwatch.read())
         tried = choose()
         write_atomically(file, trials.dump_python(tried, mode="json"))
-        return tried
+        return Chosen(tried, *stopwatch.read())
 
 
 def _drop_seed(settings: Settings) -> Settings:

@@ -108,7 +108,7 @@ class Comparison:
         # Users who are all missed by the other row leave nothing to divide by.
         return _summarise(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
 
-    def _draw(self, row: str, other: str, subset: Subset, ranker: str) -> tuple["_Draws", "_Draws"]:
+    def _draw(self, row: str, other: str, subset: Subset, ranker: str) -> tuple[_Draws, _Draws]:
         generator = np.random.default_rng(1)
         own, others = (self.resample(name, subset, ranker) for name in (row, other))
         return (

@@ -11,13 +11,11 @@ from benchmarks.papers.harness.record import ProfilePoint, Record
 from benchmarks.papers.harness.suite import Role, Row, Suite, digest
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
-COMPARED: tuple[Role, ...] = ("default", "control", "rival", "peer")
-"""The rows whose learning curves are drawn; if there are none, all are."""
+COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "control")
+"""The rows whose learning curves are drawn, in this order; if there are none, all are."""
 
 MOST_CURVES = 20
-"""Rows whose learning curves are drawn, at most: the default and peers first."""
-
-_DRAWN_FIRST: tuple[Role, ...] = ("default", "peer", "rival", "control", "method")
+"""Rows whose learning curves are drawn, at most."""
 
 Subset = Literal["all", "after_a_gap"]
 """All questions, or those later than the last event of their history."""
@@ -102,18 +100,21 @@ def read_measured(
 
 def _select_most_common_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
     """Leave out the records of other data than most; rows without a record left are left out."""
-    data_of = Counter(digest({**record.data}) for each in measured for record in each.records)
-    if len(data_of) < 2:
+    counted = Counter(_identify_data(record) for each in measured for record in each.records)
+    if len(counted) < 2:
         return measured
-    most = data_of.most_common(1)[0][0]
+    most = counted.most_common(1)[0][0]
     kept = (
         MeasuredRow(
-            each.row,
-            tuple(record for record in each.records if digest({**record.data}) == most),
+            each.row, tuple(record for record in each.records if _identify_data(record) == most)
         )
         for each in measured
     )
     return [each for each in kept if each.records]
+
+
+def _identify_data(record: Record) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(record.data.items()))
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
@@ -185,6 +186,5 @@ def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[L
         for record in each.records[:1]
         if any(suite.plot in point.validation for point in record.curve)
     ]
-    chosen = [curve for curve in curves if curve.role in COMPARED] or curves
-    chosen.sort(key=lambda curve: _DRAWN_FIRST.index(curve.role))
-    return chosen[:MOST_CURVES]
+    compared = [curve for role in COMPARED for curve in curves if curve.role == role]
+    return (compared or curves)[:MOST_CURVES]
