@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.papers.harness.cell import choose_once, run_cell
+from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import TriedSettings
 from benchmarks.papers.harness.search import (
@@ -111,7 +111,7 @@ def test_seeds_that_start_together_choose_once(folder: Path, suite: Suite, tmp_p
         return (TriedSettings(settings={"encoder.weight": float(seed)}, value=0.5, seed=seed),)
 
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(choose_once, cell, partial(choose, seed)) for seed in range(4)]
+        runs = [pool.submit(cell.choose_once, partial(choose, seed)) for seed in range(4)]
     found = {run.result().trials[0].seed for run in runs}
     assert found == {*chosen}
     assert len(chosen) == 1

@@ -6,7 +6,6 @@ Prints its progress as JSON lines on standard output, and writes the record at t
 """
 
 import hashlib
-import os
 import platform
 import shutil
 import sys
@@ -20,9 +19,9 @@ from typing import NamedTuple, final
 
 import polars as pl
 import torch
-from filelock import FileLock
 from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter, ValidationError
 
+from benchmarks.papers.harness.choice import Chosen, choose_once
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
 from benchmarks.papers.harness.question_values import encode_values
 from benchmarks.papers.harness.record import (
@@ -31,7 +30,6 @@ from benchmarks.papers.harness.record import (
     ProfilePoint,
     Record,
     TriedSettings,
-    write_atomically,
 )
 from benchmarks.papers.harness.search import (
     Choice,
@@ -40,6 +38,7 @@ from benchmarks.papers.harness.search import (
     search_settings,
     try_settings,
 )
+from benchmarks.papers.harness.stopwatch import Stopwatch
 from benchmarks.papers.harness.suite import Settings, digest
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.environments import CODE
@@ -116,6 +115,10 @@ class Cell(Config):
             return False
         return found.settings_sha256 == digest(self.settings) and found.data == self.data
 
+    def choose_once(self, choose: Callable[[], tuple[TriedSettings, ...]]) -> Chosen:
+        """Choose its settings, unless a cell of another seed has."""
+        return choose_once(self.record.parent, self.row, self.settings, self.data, choose)
+
 
 class ProgressEvent(Measurements):
     """The progress of a cell; `validation` is set at the end of an epoch."""
@@ -145,17 +148,9 @@ class Run(NamedTuple):
     seconds_per_epoch: float
     best_epoch: int
     parameters: int
-    chosen: "Chosen"
+    chosen: Chosen
     peer: PeerRun | None = None
     attention_profile: list[ProfilePoint] | None = None
-
-
-class Chosen(NamedTuple):
-    """What the settings of a row were chosen from, and what the choice took."""
-
-    trials: tuple[TriedSettings, ...] = ()
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
 
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
@@ -167,7 +162,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
-    stopwatch = _Stopwatch()
+    stopwatch = Stopwatch()
     run = (
         _run_recipe(cell, events, items, report_progress)
         if cell.peer is None
@@ -232,7 +227,7 @@ def _run_recipe(
 
     chosen, config = Chosen(), cell.config
     if cell.choice:
-        chosen = choose_once(cell, choose)
+        chosen = cell.choose_once(choose)
         config = replace_settings(config, find_best(chosen.trials).settings)
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -312,7 +307,7 @@ def _run_peer(
 
     # One trial finds the epochs, if there is no choice.
     choice = cell.choice or ({},)
-    chosen = choose_once(cell, lambda: search_settings(choice, measure))
+    chosen = cell.choose_once(lambda: search_settings(choice, measure))
     best = find_best(chosen.trials)
     config = _replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
@@ -347,47 +342,6 @@ def _run_peer(
 def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
     replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | changes)
     return replaced
-
-
-def choose_once(cell: Cell, choose: Callable[[], tuple[TriedSettings, ...]]) -> Chosen:
-    """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file.
-
-    Processes of other seeds wait for the one that chooses.
-    """
-    identity = digest({**_drop_seed(cell.settings), "data": {**cell.data}})
-    file = cell.record.parent / "trials" / f"{cell.row}-{identity[:12]}.json"
-    trials = TypeAdapter(tuple[TriedSettings, ...])
-    stopwatch = _Stopwatch()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{identity}.lock"):
-        if file.exists():
-            return Chosen(trials.validate_json(file.read_bytes()), *stopwatch.read())
-        tried = choose()
-        write_atomically(file, trials.dump_python(tried, mode="json"))
-        return Chosen(tried, *stopwatch.read())
-
-
-def _drop_seed(settings: Settings) -> Settings:
-    fit = settings.get("fit")
-    if not isinstance(fit, dict):
-        return settings
-    return settings | {"fit": {name: value for name, value in fit.items() if name != "seed"}}
-
-
-class _Stopwatch:
-    """Wall time and processor time since it was made, of this process and of ended children."""
-
-    def __init__(self) -> None:
-        self._began, self._busy = time.monotonic(), _read_cpu_seconds()
-
-    def read(self) -> tuple[float, float]:
-        """Read wall seconds and processor seconds."""
-        return time.monotonic() - self._began, _read_cpu_seconds() - self._busy
-
-
-def _read_cpu_seconds() -> float:
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
 
 
 @cache
