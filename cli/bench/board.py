@@ -9,7 +9,7 @@ from cli.console import console, print_message
 
 if TYPE_CHECKING:
     from benchmarks.papers.harness.cell import Cell, ProgressEvent
-from benchmarks.papers.harness.record import Record
+    from benchmarks.papers.harness.record import Record
 
 
 @final

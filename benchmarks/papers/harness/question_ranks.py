@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from benchmarks.papers.harness.record import write_atomically
+from benchmarks.papers.harness.record import describe_problem, write_atomically
 from model.config import Config
+from model.errors import TrainingError
 from training.data.dataset import Dataset
 from training.data.split import Predict, Questions, Split, build_questions
 from training.evaluation.counting import CountingSettings
@@ -101,8 +102,19 @@ class RankedQuestions(Config):
 
     @classmethod
     def read(cls, file: Path) -> "RankedQuestions":
-        """Read questions."""
-        return cls.model_validate_json(file.read_text("utf-8"))
+        """Read questions.
+
+        Raises:
+            TrainingError: if the file is missing or broken.
+        """
+        try:
+            return cls.model_validate_json(file.read_text("utf-8"))
+        except (FileNotFoundError, ValueError) as error:
+            problem = describe_problem(error) if isinstance(error, ValueError) else "it is missing"
+            raise TrainingError(
+                f"the questions of a suite's records are in {file}, but cannot be read: {problem}; "
+                "restore it, or delete the records and run the rows again"
+            ) from error
 
     def write(self, folder: Path) -> None:
         """Write into the folder of a suite's records, atomically."""
@@ -122,9 +134,19 @@ class RankedQuestions(Config):
         return later
 
     def read_ranks(self, encoded: str) -> Ranks:
-        """Decode the ranks of all targets, of a reference or of a record with this digest."""
+        """Decode the ranks of all targets, of a reference or of a record with this digest.
+
+        Raises:
+            TrainingError: if they are broken.
+        """
         counts = decode_integers(self.targets)
-        ranks = decode_integers(encoded)
+        try:
+            ranks = decode_integers(encoded)
+        except (ValueError, zlib.error) as error:
+            raise TrainingError(
+                f"the ranks of a record are compressed integers, but cannot be read: {error}; "
+                "delete the record and run its row again"
+            ) from error
         return Ranks(
             ranks=np.where(ranks == 0, MISS, ranks),
             question=np.repeat(np.arange(len(counts)), counts),

@@ -4,10 +4,11 @@ import json
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from benchmarks.papers.harness.suite import Settings
 from model.config import Measurements
+from model.errors import TrainingError
 from training.evaluation.report import Report
 
 
@@ -46,6 +47,8 @@ class TriedSettings(Measurements):
     seed: int = 0
     epochs: int | None = None
     """Of a peer, the best epoch."""
+    cpu_seconds: float = 0.0
+    """Processor time of this trial."""
     curve: tuple[CurvePoint, ...] = ()
     """Of a peer, the epochs of the fit."""
 
@@ -118,13 +121,32 @@ class Record(Measurements):
 
     @classmethod
     def read(cls, file: Path) -> "Record":
-        """Read a record."""
-        return cls.model_validate_json(file.read_text("utf-8"))
+        """Read a record.
+
+        Raises:
+            TrainingError: if the file is broken.
+        """
+        try:
+            return cls.model_validate_json(file.read_text("utf-8"))
+        except ValueError as error:
+            raise TrainingError(
+                f"a record is JSON as `kairos bench papers` writes it, but {file} is not: "
+                f"{describe_problem(error)}; restore it, or delete it and run its row again"
+            ) from error
 
     def write(self, file: Path) -> None:
         """Write atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, self.model_dump(mode="json"))
+
+
+def describe_problem(error: ValueError) -> str:
+    """Describe in one line, without the content, why a file or table is not valid."""
+    if not isinstance(error, ValidationError):
+        return str(error).partition("\n")[0]
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def write_atomically(file: Path, content: object) -> None:

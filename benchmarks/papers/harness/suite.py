@@ -51,10 +51,11 @@ class Point(Config):
     at: float
 
 
-Role = Literal["default", "control", "method", "rival", "peer"]
+Role = Literal["default", "control", "reference", "method", "rival", "peer"]
 """The place of a row in a comparison: our default; a control, which leaves a part of it out; a
-published method in our implementation; a rival, a published method that reads repeats or the query
-time; a peer, another library's implementation."""
+reference, which counts; a published method in our implementation, trained as the default is; a
+rival, a published method that reads repeats or the query time; a peer, another library's
+implementation."""
 
 
 class Row(Config):
@@ -82,7 +83,9 @@ class Row(Config):
     peer: Settings | None = None
     """The settings of a peer, `benchmarks.papers.peers.config.PeerConfig`; of the recipe, only data
     and split are used."""
-    search: dict[str, tuple[JsonValue, ...]] = Field(default_factory=dict)
+    search: dict[str, Annotated[tuple[JsonValue, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     """Values to choose from on the validation questions, by the dotted name of a setting, such as
     encoder.neighbours. One setting is changed at a time, in this order; the first value of each is
     where the search begins."""
@@ -105,6 +108,12 @@ class Row(Config):
             raise ValueError(
                 f"a row has a search or trials to choose from, but row {self.name} has both; "
                 "leave one out"
+            )
+        if self.role == "control" and self.recipe != "recommended":
+            raise ValueError(
+                "a control is the recommended recipe without a part, but row "
+                f"{self.name} changes the base recipe; set its recipe to recommended, or its role "
+                "to method"
             )
         if (self.peer is None) != (self.role != "peer"):
             raise ValueError(
@@ -225,7 +234,8 @@ class Suite(Config):
         """Merge the row's recipe with its changes: the settings of a cell.
 
         Raises:
-            TrainingError: if the row changes the recommended recipe, which is not known.
+            TrainingError: if the row changes the recommended recipe, which is not known, or is
+                without a setting that its recipe does not have.
         """
         choice = _describe_choice(row)
         if row.peer is not None:
@@ -240,7 +250,13 @@ class Suite(Config):
             return settings | choice
         recipe = self._find_recipe(row)
         for setting in row.without:
-            recipe = _remove(recipe, setting.split("."))
+            try:
+                recipe = _remove(recipe, setting.split("."))
+            except KeyError as error:
+                raise TrainingError(
+                    f"a row is without settings that its recipe has, but row {row.name} of suite "
+                    f"{self.name} is without {setting}, which is not set; correct the name"
+                ) from error
         changes: Settings = {
             "data": row.data,
             "split": row.split,
@@ -350,12 +366,14 @@ def _describe_choice(row: Row) -> Settings:
 
 
 def _remove(settings: Settings, path: list[str]) -> Settings:
-    """Remove a setting from nested tables; nothing changes where it is not set."""
+    """Remove a setting from nested tables; raises KeyError if it is not set."""
     first, *rest = path
-    inner = settings.get(first)
+    inner = settings[first]
     if not rest:
         return {name: value for name, value in settings.items() if name != first}
-    return settings | {first: _remove(inner, rest)} if isinstance(inner, dict) else settings
+    if not isinstance(inner, dict):
+        raise KeyError(first)
+    return settings | {first: _remove(inner, rest)}
 
 
 def digest(settings: Settings) -> str:
