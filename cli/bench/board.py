@@ -45,12 +45,17 @@ class Board:
     def update(self, cell: "Cell", event: "ProgressEvent") -> None:
         """Advance the bar of a cell."""
         monitor = cell.config.fit.monitor
-        status = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
+        status = (
+            f"epoch {event.epoch}/{event.of}" if event.trial is None else f"trial {event.trial}"
+        )
+        if event.loss is not None:
+            status += f" loss {event.loss:.4f}"
         if event.validation is not None and monitor in event.validation:
             status += f" {monitor} {event.validation[monitor]:.4f}"
+        of = None if event.trial is not None else float(event.of)
         self._bar.update(
             self._tasks[cell.name],
-            total=float(event.of),
+            total=of,
             completed=event.epoch - 1 + event.share,
             status=status,
         )

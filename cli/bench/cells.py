@@ -24,8 +24,11 @@ PAPERS = Path("benchmarks/papers")
 
 SuiteNames = Annotated[list[str] | None, typer.Option(help="A suite's name; repeatable.")]
 RowNames = Annotated[str | None, typer.Option(help="Only these rows: a,b.")]
-Seeds = Annotated[str | None, typer.Option(help="These seeds for every row: 0,1.")]
-Data = Annotated[Path, typer.Option(help="Directory of the data sets.")]
+Seeds = Annotated[str | None, typer.Option(help="These seeds of every row: 0,1.")]
+Data = Annotated[
+    Path,
+    typer.Option(help="Directory of the data sets; that of the suite retail ships in demo/."),
+]
 Jobs = Annotated[int, typer.Option(help="Cells that run in parallel.", min=1)]
 CellThreads = Annotated[int, typer.Option(help="Threads of each cell.", min=1)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
@@ -67,14 +70,15 @@ def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> b
 
     plans = [plan(suite, selection) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
-    failures = [failure for each in plans for failure in each.failures]
+    invalid = [failure for each in plans for failure in each.failures]
     due = [cell for cell in cells if not cell.is_done]
     print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
     with Board(len(due)) as board:
-        failures += run_cells(due, jobs=jobs, progress=board)
-    for failure in failures:
+        failed = run_cells(due, jobs=jobs, progress=board)
+    # The failure of a single cell stands on the last line already.
+    for failure in invalid + failed * (len(due) > 1):
         print_message(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
-    return not failures
+    return not invalid + failed
 
 
 def run_quickly(
@@ -96,7 +100,7 @@ def run_quickly(
 
 def split_names(text: str | None) -> tuple[str, ...]:
     """Split names such as a,b; empty for None."""
-    return () if text is None else tuple(text.split(","))
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

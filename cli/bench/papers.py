@@ -77,6 +77,7 @@ def papers_command(
             results=folder / "results",
             rows=selected,
             seeds=parse_seeds(seeds),
+            is_recorded=not quick,
             device=device,
             threads=threads,
             keep=keep,
@@ -87,7 +88,9 @@ def papers_command(
             def render_tables(found: Path) -> list[str]:
                 measured = ((each, read_measured(found, each)) for each in suites)
                 return [
-                    render_suite(each, rows_of, Comparison.read(found, each, rows_of))
+                    render_suite(
+                        each, rows_of, Comparison.read(found, each, rows_of), has_findings=False
+                    )
                     for each, rows_of in measured
                     if rows_of
                 ]

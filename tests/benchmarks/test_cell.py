@@ -1,12 +1,13 @@
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.papers.harness import cell as cells
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, run_cell
 from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.question_ranks import RankedQuestions
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
@@ -104,6 +105,13 @@ def test_half_a_record_does_not_count(cell: Cell, tmp_path: Path) -> None:
     half = tmp_path / "half.json"
     half.write_text('{"suite": "tiny"')
     assert not cell.model_copy(update={"record": half}).is_done
+    with pytest.raises(TrainingError, match=r"half\.json is not: .*run its row again"):
+        Record.read(half)
+    broken = RankedQuestions.model_construct(targets=encode_integers(np.array([1])))
+    with pytest.raises(TrainingError, match="delete the record"):
+        broken.read_ranks("u1:eJwrzkjMKSnPBwANuAPa")
+    with pytest.raises(TrainingError, match=r"none\.json, but cannot be read: it is missing"):
+        RankedQuestions.read(tmp_path / "none.json")
 
 
 def test_a_record_is_written_over_at_once(tmp_path: Path) -> None:
@@ -150,6 +158,17 @@ def test_a_plan_skips_an_invalid_row(folder: Path, suite: Suite) -> None:
         "tiny degree_2 0",
     ]
     assert [failure.name for failure in found.failures] == ["tiny counts"]
+
+
+def test_a_named_row_has_its_own_seeds_only(folder: Path, suite: Suite) -> None:
+    selection = Selection(folder / "data", folder / "results", seeds=(0, 7), is_recorded=True)
+    assert {cell.seed for cell in plan(suite, selection).cells} == {0}
+    assert {cell.seed for cell in plan(suite, selection._replace(is_recorded=False)).cells} == {
+        0,
+        7,
+    }
+    with pytest.raises(TrainingError, match=r"seeds \[0, 3\] of row mercer .* got \[7\]"):
+        plan(suite, selection._replace(rows=("mercer",)))
 
 
 def test_missing_data_is_refused(suite: Suite, tmp_path: Path) -> None:

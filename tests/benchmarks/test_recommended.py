@@ -26,7 +26,7 @@ name = "small"
 label = "Small"
 class = "query time given"
 recipe = "recommended"
-without = ["wide.repeats", "fit.scalar_learning_rate", "fit.absent"]
+without = ["wide.repeats", "fit.scalar_learning_rate", "fit.weight_decay"]
 wide.calendar = false
 encoder = { dim = 8, layers = 1, feed_forward = 8, time_encoding.periods = 2 }
 fit = { epochs = 1 }

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.papers.harness.cell import run_cell
+from benchmarks.papers.harness.choice import Chosen, choose_once, find_trials
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import TriedSettings
 from benchmarks.papers.harness.search import (
+    build_measure,
     find_best,
     replace_settings,
     search_settings,
-    try_settings,
 )
 from benchmarks.papers.harness.suite import Settings, Suite
 from model.errors import TrainingError
@@ -48,7 +49,7 @@ def suite(folder: Path) -> Suite:
 def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     row = suite.row("searched")
-    trials = try_settings(suite.build_config(row, 0), row.search, events, None)
+    trials = search_settings(row.search, build_measure(suite.build_config(row, 0), events, None))
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
     best = max(trial.value for trial in trials)
@@ -58,7 +59,8 @@ def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -
 def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     config = suite.build_config(suite.row("mercer"), 0)
-    trials = try_settings(config, {"fit.learning_rate": [1e-3, 1e-7]}, events, None)
+    measure = build_measure(config, events, None)
+    trials = search_settings({"fit.learning_rate": [1e-3, 1e-7]}, measure)
     assert [trial.settings for trial in trials] == [
         {"fit.learning_rate": 1e-3},
         {"fit.learning_rate": 1e-7},
@@ -92,29 +94,62 @@ def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
     assert cell.is_done
     (file,) = (folder / "results" / "tiny" / "trials").iterdir()
     # Later seeds take what the first one has chosen.
-    file.write_text(json.dumps([trial.model_dump() for trial in record.trials[-1:]]))
+    kept = [trial.model_copy(update={"seed": 7}) for trial in record.trials]
+    file.write_text(json.dumps([trial.model_dump() for trial in kept]))
     later = run_cell(cell.model_copy(update={"record": cell.record.with_name("again.json")}), print)
-    assert later.trials == record.trials[-1:]
+    assert later.trials == tuple(kept)
+    assert later.choice_cpu_seconds == 0
+    tried = sum(trial.cpu_seconds for trial in record.trials)
+    assert record.choice_cpu_seconds == pytest.approx(tried, abs=0.05)
     best = max(record.trials, key=lambda trial: trial.value)
     encoder = record.config["encoder"]
     assert isinstance(encoder, dict)
     assert encoder["weight"] == best.settings["encoder.weight"]
 
 
-def test_seeds_that_start_together_choose_once(folder: Path, suite: Suite, tmp_path: Path) -> None:
-    (cell,) = plan(suite, Selection(folder / "data", tmp_path, ("searched",))).cells
-    chosen: list[int] = []
+def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
+    made: list[int] = []
 
-    def choose(seed: int) -> tuple[TriedSettings, ...]:
+    def measure(seed: int, settings: Settings) -> TriedSettings:
         time.sleep(0.05)
-        chosen.append(seed)
-        return (TriedSettings(settings={"encoder.weight": float(seed)}, value=0.5, seed=seed),)
+        made.append(seed)
+        return TriedSettings(settings=settings, value=0.5, seed=seed)
+
+    def choose(seed: int) -> Chosen:
+        file = find_trials(tmp_path, "searched", {"fit": {"seed": seed, "epochs": 2}}, {})
+        return choose_once(file, {"encoder.weight": [1.0, 2.0]}, partial(measure, seed), ignore)
 
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(cell.choose_once, partial(choose, seed)) for seed in range(4)]
-    found = {run.result().trials[0].seed for run in runs}
-    assert found == {*chosen}
-    assert len(chosen) == 1
+        runs = [*pool.map(choose, range(4))]
+    assert {trial.seed for run in runs for trial in run.trials} == {*made}
+    assert len(made) == 2
+
+
+def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    tried: list[Settings] = []
+
+    def measure(settings: Settings) -> TriedSettings:
+        if len(tried) == 2:
+            raise KeyboardInterrupt
+        tried.append(settings)
+        return TriedSettings(settings=settings, value=len(tried) / 10, seed=0)
+
+    choice = [{"encoder.weight": weight} for weight in (1.0, 2.0, 3.0)]
+    reported: list[int] = []
+
+    def report(number: int, trial: TriedSettings) -> None:
+        reported.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        choose_once(tmp_path / "trials.json", choice, measure, report)
+    tried.clear()
+    chosen = choose_once(tmp_path / "trials.json", choice, measure, report)
+    assert tried == [{"encoder.weight": 3.0}]
+    assert [trial.value for trial in chosen.trials] == [0.1, 0.2, 0.1]
+    assert reported == [1, 2, 3]
+
+
+def ignore(number: int, trial: TriedSettings) -> None: ...
 
 
 def test_other_values_to_choose_from_are_other_settings(suite: Suite) -> None:

@@ -60,6 +60,24 @@ def test_a_row_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
     assert suite.build_config(suite.row("mercer"), 0)
 
 
+def test_a_misspelt_kind_has_a_hint(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace('"popularity"', '"popularty"'))
+    with pytest.raises(TrainingError, match="did you mean 'popularity'"):
+        suite.build_config(suite.row("counts"), 0)
+
+
+def test_a_row_without_an_unknown_setting_is_refused(suite: Suite) -> None:
+    for setting in ("wlde", "encoder.time_encoding.periodz", "fit.epochs.more"):
+        row = suite.row("mercer").model_copy(update={"without": (setting,)})
+        with pytest.raises(TrainingError, match=f"row mercer .* without {setting}, which is none"):
+            suite.build_config(row, 0)
+
+
+def test_a_setting_without_a_choice_is_not_inherited(suite: Suite) -> None:
+    row = suite.row("counts").model_copy(update={"encoder": {"kind": "popularity"}})
+    assert suite.build_config(row, 0).encoder.dim == 1
+
+
 def test_labels_and_seeds_do_not_change_the_digest(suite: Suite) -> None:
     row = suite.row("mercer")
     relabelled = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
@@ -99,6 +117,9 @@ def test_tables_are_merged_to_any_depth() -> None:
     [
         ('name = "positional"', 'name = "mercer"', "mercer"),
         ('class = "order only"', 'class = "everything"', "tiny.toml is not a suite"),
+        ('class = "order only"', 'class = "everything"', "row positional: class: input should be"),
+        ('label = "Counts"', 'label = "Counts"\nrole = "control"', "row counts changes the base"),
+        ('label = "Counts"', 'label = "Counts"\nsearch.x = []', "row counts: search.x: "),
         ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
         ("title =", "title", "tiny.toml is not a suite"),
     ],

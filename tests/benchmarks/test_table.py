@@ -107,6 +107,14 @@ def test_a_figure_without_a_record_is_an_error(suite: Suite, tmp_path: Path) -> 
         compared(tmp_path, wrong, {"mercer": [60]})
 
 
+def test_findings_wait_for_the_rows_that_they_name(suite: Suite, tmp_path: Path) -> None:
+    for text in ("Mercer: {mercer - positional}.", "Counts {counts mrr}.", "{degree_2 / mercer}"):
+        early = suite.model_copy(update={"findings": f"So far. {text}"})
+        page = compared(tmp_path, early, {"mercer": [60]})
+        assert "So far." not in page
+        assert "Without a record: Positional" in page
+
+
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 |" in page
@@ -203,14 +211,24 @@ def test_a_record_of_a_seed_beside_the_rows_does_not_count(suite: Suite, tmp_pat
     assert [record.seed for record in measured.records] == [0, 3]
 
 
-def test_records_of_other_data_than_most_do_not_count(suite: Suite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["default", "method"])
+def test_records_of_other_data_than_the_newest_do_not_count(role: str, tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace("seeds = [0, 3]", f'role = "{role}"\nseeds = [0, 3]'))
     for name in ("mercer", "positional", "counts"):
         record = record_of(suite, suite.row(name), 0, 0.5)
         if name == "mercer":
-            record = record.model_copy(update={"data": {"tiny/events.parquet": "1" * 64}})
+            newer = {"data": {"tiny/events.parquet": "1" * 64}, "started_at": "2026-01-02"}
+            record = record.model_copy(update=newer)
         record.write(tmp_path / "results" / "tiny" / f"{name}-0.json")
     measured = read_measured(tmp_path, suite)
-    assert [each.row.name for each in measured] == ["positional", "counts"]
+    assert [each.row.name for each in measured] == ["mercer"]
+    # A newer record of another row counts only without one of the default.
+    record_of(suite, suite.row("counts"), 0, 0.5).model_copy(
+        update={"started_at": "2026-01-03"}
+    ).write(tmp_path / "results" / "tiny" / "counts-0.json")
+    measured = read_measured(tmp_path, suite)
+    of_default = ["mercer"] if role == "default" else ["positional", "counts"]
+    assert [each.row.name for each in measured] == of_default
 
 
 def test_choices_and_states_of_the_code_are_named(

@@ -37,6 +37,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder_with_suite(tmp_path_factory.mktemp("papers"), INVALID_SUITE)
 
 
+def test_an_installation_without_benchmarks_names_the_remedy() -> None:
+    hidden = "import sys; sys.modules['benchmarks'] = None; from cli.main import app; app()"
+    found = subprocess.run(
+        [sys.executable, "-c", hidden, "bench", "papers", "--suite", "retail"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
+    assert "clone it and run make setup" in found.stderr
+
+
 @pytest.mark.slow
 def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     folder: Path,
@@ -73,11 +86,13 @@ def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
-    folder = folder_with_suite(tmp_path)
+    findings = 'findings = "Better than {mercer}: {degree_2}."\n'
+    folder = folder_with_suite(tmp_path, findings + SUITE)
     output = run_papers(
         folder, "--suite", "tiny", "--rows", "degree_2", "--quick", "--threads", "2"
     )
     assert ", 2 threads, torch" in output
+    assert "Better than" not in output
     assert "| Mercer of degree 2 | method | query time given |" in output
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 

@@ -13,15 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, final
 
 import polars as pl
 import torch
-from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter
 
-from benchmarks.papers.harness.choice import Chosen, choose_once
+from benchmarks.papers.harness.choice import Chosen, choose_once, find_trials
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
 from benchmarks.papers.harness.question_values import encode_values
 from benchmarks.papers.harness.record import (
@@ -31,20 +31,14 @@ from benchmarks.papers.harness.record import (
     Record,
     TriedSettings,
 )
-from benchmarks.papers.harness.search import (
-    Choice,
-    find_best,
-    replace_settings,
-    search_settings,
-    try_settings,
-)
+from benchmarks.papers.harness.search import Choice, build_measure, find_best, replace_settings
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from benchmarks.papers.harness.suite import Settings, digest
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.environments import CODE
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
 from model.config import Config, Measurements
-from model.errors import KairosError
+from model.errors import KairosError, TrainingError
 from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
@@ -108,26 +102,30 @@ class Cell(Config):
 
     @property
     def is_done(self) -> bool:
-        """Whether its record exists and has these settings and data."""
+        """Whether its record exists, whole, and has these settings and data."""
         try:
             found = Record.read(self.record)
-        except (FileNotFoundError, ValidationError):
+        except (FileNotFoundError, TrainingError):
             return False
         return found.settings_sha256 == digest(self.settings) and found.data == self.data
 
-    def choose_once(self, choose: Callable[[], tuple[TriedSettings, ...]]) -> Chosen:
-        """Choose its settings, unless a cell of another seed has."""
-        return choose_once(self.record.parent, self.row, self.settings, self.data, choose)
+    @property
+    def trials_file(self) -> Path:
+        """The file of the trials of its row."""
+        return find_trials(self.record.parent, self.row, self.settings, self.data)
 
 
 class ProgressEvent(Measurements):
-    """The progress of a cell; `validation` is set at the end of an epoch."""
+    """The progress of a cell; `validation` is set at the end of an epoch, or of a trial."""
 
+    trial: int | None = None
+    """The number of a trial of settings that has ended; None for progress within a fit."""
     epoch: int
     of: int
     share: float
     """Of this epoch."""
-    loss: float
+    loss: float | None = None
+    """None for a peer or a trial."""
     validation: dict[str, float] | None = None
     seconds: float = 0.0
 
@@ -187,7 +185,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         code=digest_code(),
         seconds=round(seconds - run.chosen.seconds, 1),
         cpu_seconds=round(cpu_seconds - run.chosen.cpu_seconds, 1),
-        choice_cpu_seconds=round(run.chosen.cpu_seconds, 1),
+        choice_cpu_seconds=round(run.chosen.count_cpu_seconds(cell.seed), 1),
         epochs=run.epochs,
         seconds_per_epoch=round(run.seconds_per_epoch, 2),
         best_epoch=run.best_epoch,
@@ -207,8 +205,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         },
         attention_profile=run.attention_profile,
     )
-    if not RankedQuestions.find_file(cell.record.parent, run.questions.sha256).exists():
-        run.questions.write(cell.record.parent)
+    run.questions.write(cell.record.parent)
     record.write(cell.record)
     return record
 
@@ -222,12 +219,12 @@ def _run_recipe(
     """Run a recipe of ours: choose its settings, fit, evaluate and export."""
     reporter = _ProgressReporter(report_progress)
 
-    def choose() -> tuple[TriedSettings, ...]:
-        return try_settings(cell.config, cell.choice, events, items)
-
     chosen, config = Chosen(), cell.config
     if cell.choice:
-        chosen = cell.choose_once(choose)
+        measure = build_measure(config, events, items)
+        chosen = choose_once(
+            cell.trials_file, cell.choice, measure, partial(_report_trial, cell, report_progress)
+        )
         config = replace_settings(config, find_best(chosen.trials).settings)
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -273,9 +270,7 @@ def _run_peer(
     def report(point: tuple[float, int, dict[str, float]]) -> None:
         seconds, epoch, metrics = point
         report_progress(
-            ProgressEvent(
-                epoch=epoch, of=peer.epochs, share=1, loss=0, validation=metrics, seconds=seconds
-            )
+            ProgressEvent(epoch=epoch, of=peer.epochs, share=1, validation=metrics, seconds=seconds)
         )
 
     options = FitOptions(
@@ -307,7 +302,9 @@ def _run_peer(
 
     # One trial finds the epochs, if there is no choice.
     choice = cell.choice or ({},)
-    chosen = cell.choose_once(lambda: search_settings(choice, measure))
+    chosen = choose_once(
+        cell.trials_file, choice, measure, partial(_report_trial, cell, report_progress)
+    )
     best = find_best(chosen.trials)
     config = _replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
@@ -403,6 +400,21 @@ class _ProgressReporter:
                 seconds=report.seconds,
             )
         )
+
+
+def _report_trial(
+    cell: Cell, report_progress: ReportProgress, number: int, trial: TriedSettings
+) -> None:
+    report_progress(
+        ProgressEvent(
+            trial=number,
+            epoch=number,
+            of=number,
+            share=1,
+            validation={cell.config.fit.monitor: trial.value},
+            seconds=trial.cpu_seconds,
+        )
+    )
 
 
 def _format_command(cell: Cell) -> str:

@@ -9,47 +9,72 @@ from filelock import FileLock
 from pydantic import TypeAdapter
 
 from benchmarks.papers.harness.record import TriedSettings, write_atomically
+from benchmarks.papers.harness.search import Choice, search_settings
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from benchmarks.papers.harness.suite import Settings, digest
 
+TRIALS = TypeAdapter(tuple[TriedSettings, ...])
+
 
 class Chosen(NamedTuple):
-    """What the settings of a row were chosen from, and what the choice took."""
+    """What the settings of a row were chosen from, and what the choice took of this process."""
 
     trials: tuple[TriedSettings, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
+    def count_cpu_seconds(self, seed: int) -> float:
+        """Count the processor seconds of the trials of one seed, of this process or an earlier."""
+        return sum(trial.cpu_seconds for trial in self.trials if trial.seed == seed)
+
 
 def choose_once(
-    folder: Path,
-    row: str,
-    settings: Settings,
-    data: Mapping[str, str],
-    choose: Callable[[], tuple[TriedSettings, ...]],
+    file: Path,
+    choice: Choice,
+    measure: Callable[[Settings], TriedSettings],
+    report_trial: Callable[[int, TriedSettings], None],
 ) -> Chosen:
-    """Choose the settings of a row once, for all of its seeds; what was tried is kept in a file.
+    """Choose the settings of a row once, for all of its seeds.
 
-    Processes of other seeds wait for the one that chooses.
+    Every trial is kept in a file when it ends, and is not made again: not by another seed, nor
+    after an interrupt. Processes of other seeds wait for the one that chooses.
 
     Args:
-        folder: the folder of the records of a suite, in which the file is kept.
-        row: the row's name.
-        settings: the row's settings before the choice; the seed among them does not count.
-        data: the sha256 of every file of the data.
-        choose: tries settings, in order.
+        file: of the trials, as from `find_trials`.
+        choice: what is chosen from.
+        measure: tries some settings.
+        report_trial: receives the number of each new trial, from 1, and its result.
     """
-    identity = digest({**_drop_seed(settings), "data": {**data}})
-    file = folder / "trials" / f"{row}-{identity[:12]}.json"
-    trials = TypeAdapter(tuple[TriedSettings, ...])
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{identity}.lock"):
-        if file.exists():
-            return Chosen(trials.validate_json(file.read_bytes()), *stopwatch.read())
-        tried = choose()
-        write_atomically(file, trials.dump_python(tried, mode="json"))
-        return Chosen(tried, *stopwatch.read())
+    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}.lock"):
+        tried = [*TRIALS.validate_json(file.read_bytes())] if file.exists() else []
+
+        def measure_once(settings: Settings) -> TriedSettings:
+            for earlier in tried:
+                if earlier.settings == settings:
+                    return earlier
+            lap = Stopwatch()
+            measured = measure(settings)
+            _, cpu_seconds = lap.read()
+            tried.append(measured.model_copy(update={"cpu_seconds": round(cpu_seconds, 1)}))
+            write_atomically(file, TRIALS.dump_python(tuple(tried), mode="json"))
+            report_trial(len(tried), tried[-1])
+            return tried[-1]
+
+        return Chosen(search_settings(choice, measure_once), *stopwatch.read())
+
+
+def find_trials(folder: Path, row: str, settings: Settings, data: Mapping[str, str]) -> Path:
+    """Return the file of the trials of a row.
+
+    Args:
+        folder: of the records of a suite.
+        settings: the row's settings before the choice; the seed among them does not count.
+        data: the sha256 of every file of the data.
+    """
+    identity = digest({**_drop_seed(settings), "data": {**data}})
+    return folder / "trials" / f"{row}-{identity[:12]}.json"
 
 
 def _drop_seed(settings: Settings) -> Settings:

@@ -1,6 +1,5 @@
 """Leads of rows over each other on the same questions, with intervals over users and seeds."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,9 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
-from benchmarks.papers.harness.results import MeasuredRow, Subset
+from benchmarks.papers.harness.results import MeasuredRow, Subset, find_leading_record
 from benchmarks.papers.harness.suite import Suite
+from model.errors import TrainingError
 from training.evaluation.report import MODEL
 
 DRAWS = 2_000
@@ -66,35 +66,45 @@ class Comparison:
     ) -> "Comparison | None":
         """Read the questions of a suite's records; None if no record has ranks.
 
-        Rows with a record that answered other questions than most are left out.
+        Rows with a record that answered other questions than the leading one are left out.
 
         Args:
             folder: of results/.
         """
-        digests = [
-            record.questions_sha256
-            for each in measured
-            for record in each.records
-            if record.questions_sha256 is not None
-        ]
-        if not digests:
-            return None
-        most = Counter(digests).most_common(1)[0][0]
-        comparable = tuple(
+        ranked = [
             each
             for each in measured
-            if all(record.questions_sha256 == most for record in each.records)
+            if all(record.questions_sha256 is not None for record in each.records)
+        ]
+        leading = find_leading_record(ranked)
+        if leading is None or leading.questions_sha256 is None:
+            return None
+        comparable = tuple(
+            each
+            for each in ranked
+            if all(record.questions_sha256 == leading.questions_sha256 for record in each.records)
         )
-        file = RankedQuestions.find_file(folder / "results" / suite.name, most)
+        file = RankedQuestions.find_file(folder / "results" / suite.name, leading.questions_sha256)
         return cls(suite, comparable, RankedQuestions.read(file))
 
-    def compare(self, row: str, other: str, subset: Subset = "all", ranker: str = MODEL) -> Lead:
-        """Compute how far a row is ahead of another row or reference in the suite's plot metric.
+    def compare(
+        self,
+        row: str,
+        other: str,
+        subset: Subset = "all",
+        ranker: str = MODEL,
+        metric: str | None = None,
+    ) -> Lead:
+        """Compute how far a row is ahead of another row or reference.
 
         Args:
             ranker: of both rows; a model without counts is its own live model.
+            metric: such as mrr or recall@10; the suite's plot metric by default.
+
+        Raises:
+            TrainingError: if one of them has no comparable record.
         """
-        own, others = self._draw(row, other, subset, ranker)
+        own, others = self._draw(row, other, subset, ranker, metric)
         return _summarise(own.mean - others.mean, own.draws - others.draws)
 
     def compare_relative(self, row: str, other: str, subset: Subset = "all") -> Lead:
@@ -102,25 +112,42 @@ class Comparison:
 
         Raises:
             ZeroDivisionError: if that figure is zero.
+            TrainingError: if one of them has no comparable record.
         """
-        own, others = self._draw(row, other, subset, MODEL)
+        own, others = self._draw(row, other, subset, MODEL, None)
         mean = own.mean / others.mean - 1
         # Users who are all missed by the other row leave nothing to divide by.
         return _summarise(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
 
-    def _draw(self, row: str, other: str, subset: Subset, ranker: str) -> tuple[_Draws, _Draws]:
+    def _draw(
+        self, row: str, other: str, subset: Subset, ranker: str, metric: str | None
+    ) -> tuple[_Draws, _Draws]:
         generator = np.random.default_rng(1)
-        own, others = (self.resample(name, subset, ranker) for name in (row, other))
+        own, others = (self.resample(name, subset, ranker, metric) for name in (row, other))
         return (
             _Draws(own.mean, _resample_seeds(own.by_seed, generator)),
             _Draws(others.mean, _resample_seeds(others.by_seed, generator)),
         )
 
-    def resample(self, name: str, subset: Subset = "all", ranker: str = MODEL) -> Resamples:
-        """Compute the plot metric of a row or reference in every resample of the users."""
-        key = (name, subset, ranker)
+    def resample(
+        self,
+        name: str,
+        subset: Subset = "all",
+        ranker: str = MODEL,
+        metric: str | None = None,
+    ) -> Resamples:
+        """Compute a metric of a row or reference in every resample of the users.
+
+        Args:
+            metric: the suite's plot metric by default.
+
+        Raises:
+            TrainingError: if it has no comparable record.
+        """
+        metric = metric or self.suite.plot
+        key = (name, subset, ranker, metric)
         if key not in self._resamples:
-            values = self._compute_values(name, ranker)
+            values = self.compute_values(name, ranker, metric)
             is_selected = self._select(subset)
             counts = self._sum_by_user(is_selected.astype(np.float64))
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
@@ -148,7 +175,7 @@ class Comparison:
         return len(np.unique(self.questions.user_of))
 
     @cached_property
-    def _resamples(self) -> dict[tuple[str, Subset, str], Resamples]:
+    def _resamples(self) -> dict[tuple[str, Subset, str, str], Resamples]:
         return {}
 
     @cached_property
@@ -159,8 +186,17 @@ class Comparison:
         later = self.questions.is_after_gap
         return later if subset == "after_a_gap" else np.ones_like(later)
 
-    def _compute_values(self, name: str, ranker: str) -> Float64[np.ndarray, "seeds questions"]:
-        """Compute the plot metric of every question, for every seed; a reference has one."""
+    def compute_values(
+        self, name: str, ranker: str = MODEL, metric: str | None = None
+    ) -> Float64[np.ndarray, "seeds questions"]:
+        """Compute a metric of every question, for every seed; a reference has one.
+
+        Args:
+            metric: the suite's plot metric by default.
+
+        Raises:
+            TrainingError: if the row or reference has no comparable record.
+        """
         reference = self.questions.references.get(name)
         texts = (
             [reference]
@@ -170,12 +206,26 @@ class Comparison:
             ]
         )
         return np.array(
-            [self.questions.read_ranks(text).per_question(self.suite.plot) for text in texts]
+            [
+                self.questions.read_ranks(text).per_question(metric or self.suite.plot)
+                for text in texts
+            ]
         )
 
     def find(self, name: str) -> MeasuredRow:
-        """Find a row by name; raises KeyError if it has no comparable record."""
-        return {each.row.name: each for each in self.measured}[name]
+        """Find a row by name.
+
+        Raises:
+            TrainingError: if it has no comparable record.
+        """
+        rows = {each.row.name: each for each in self.measured}
+        if name not in rows:
+            raise TrainingError(
+                f"rows of suite {self.suite.name} with comparable records are {[*rows]}, beside "
+                f"the references {[*self.questions.references]}, but got {name!r}; run it, or "
+                "check the name"
+            )
+        return rows[name]
 
     def _sum_by_user(
         self, values: Float64[np.ndarray, " questions"]

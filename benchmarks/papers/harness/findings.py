@@ -39,9 +39,14 @@ def fill_in_figures(
 ) -> str:
     """Replace every figure in braces by its value.
 
+    Returns:
+        The text; empty while a row that it names has no record.
+
     Raises:
-        TrainingError: if there is no such row, or no record of it.
+        TrainingError: if there is no such row, metric or part.
     """
+    if _list_unrecorded(text, suite, measured, comparison):
+        return ""
 
     def fill(found: re.Match[str]) -> str:
         words = found[1].split()
@@ -59,14 +64,32 @@ def fill_in_figures(
                     return format_lead(lead, format_figure)
                 case [name, part]:
                     return format_figure(_average(suite, measured, name, part))
-        except (KeyError, IndexError, StopIteration, statistics.StatisticsError):
+        except (KeyError, StopIteration, TrainingError, statistics.StatisticsError):
             pass
         raise TrainingError(
-            f"a figure in the findings of suite {suite.name} names rows with records, but "
-            f"{{{found[1]}}} does not; correct it, or run the rows"
+            f"a figure in the findings of suite {suite.name} names rows and their metrics, but "
+            f"{{{found[1]}}} does not; correct it"
         )
 
     return _FIGURE.sub(fill, text)
+
+
+def _list_unrecorded(
+    text: str, suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None
+) -> list[str]:
+    """List the rows that a text names and that have no record, or none that can be compared."""
+    recorded = {each.row.name for each in measured}
+    rows = {row.name for row in suite.rows}
+    missing = []
+    for figure in _FIGURE.findall(text):
+        first, *rest = figure.split()
+        names = {first, *rest[1:2]} if rest[:1] in (["-"], ["/"]) else {first}
+        missing += sorted(names & rows - recorded)
+        if rest[:1] == ["-"] and comparison is not None:
+            missing += [name for name in sorted(names & recorded) if not comparison.has(name)]
+        elif rest[:1] == ["-"]:
+            missing += sorted(names)
+    return missing
 
 
 def format_lead(lead: Lead, format_figure: FormatFigure) -> str:

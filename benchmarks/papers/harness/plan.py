@@ -21,6 +21,8 @@ class Selection(NamedTuple):
     """All of them by default."""
     seeds: tuple[int, ...] = ()
     """For every row; by default those of the row."""
+    is_recorded: bool = False
+    """Whether pages will show the records: they show no seeds but those of a row."""
     device: str = "cpu"
     threads: int = 1
     """Threads of each cell."""
@@ -44,22 +46,32 @@ def plan(suite: Suite, selection: Selection) -> Plan:
     """Plan a cell for every selected row and seed; an invalid row is returned as a failure.
 
     Raises:
-        TrainingError: if there is no such row, or no data.
+        TrainingError: if there is no such row or seed, or no data.
     """
+    named = [suite.row(name) for name in selection.rows]
+    for row in named if selection.is_recorded else []:
+        if other := sorted({*selection.seeds} - {*row.seeds}):
+            raise TrainingError(
+                f"pages show the seeds {[*row.seeds]} of row {row.name} of suite {suite.name}, but "
+                f"got {other}; choose among them, or add others to the row"
+            )
     folder = find_data(selection.data, suite.data)
     files = _digest_files(folder)
     result = Plan([], [])
     first: list[Cell] = []
     later: list[Cell] = []
-    for row in [suite.row(name) for name in selection.rows] or suite.rows:
+    for row in named or suite.rows:
         try:
             cells = [
                 _build_cell(suite, row, seed, selection, folder, files)
                 for seed in selection.seeds or row.seeds
+                if seed in row.seeds or not selection.is_recorded
             ]
         except TrainingError as error:
             result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
         else:
+            if not cells:
+                continue
             # Later seeds take the settings that the first one has chosen.
             has_choice = bool(row.search or row.trials)
             (first if has_choice else result.cells).append(cells[0])

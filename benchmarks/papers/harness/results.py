@@ -1,8 +1,7 @@
 """The records of a suite, by row."""
 
 import statistics
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -95,26 +94,30 @@ def read_measured(
         valid = [record for record in records if is_valid(record, suite, row)]
         if valid:
             found.append(MeasuredRow(row, tuple(valid)))
-    return _select_most_common_data(found)
+    return _select_newest_data(found)
 
 
-def _select_most_common_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
-    """Leave out the records of other data than most; rows without a record left are left out."""
-    counted = Counter(_identify_data(record) for each in measured for record in each.records)
-    if len(counted) < 2:
-        return measured
-    most = counted.most_common(1)[0][0]
+def find_leading_record(measured: Sequence[MeasuredRow]) -> Record | None:
+    """Find the newest record of the default, or of all rows if it has none."""
+    of_default = [
+        record for each in measured if each.row.role == "default" for record in each.records
+    ]
+    records = of_default or [record for each in measured for record in each.records]
+    return max(records, key=lambda record: record.started_at, default=None)
+
+
+def _select_newest_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
+    """Leave out records of other data than the leading record's, and rows with no record left."""
+    leading = find_leading_record(measured)
+    if leading is None:
+        return []
     kept = (
         MeasuredRow(
-            each.row, tuple(record for record in each.records if _identify_data(record) == most)
+            each.row, tuple(record for record in each.records if record.data == leading.data)
         )
         for each in measured
     )
     return [each for each in kept if each.records]
-
-
-def _identify_data(record: Record) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(record.data.items()))
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
@@ -134,13 +137,11 @@ def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
 def collect_references(
     measured: list[MeasuredRow], subset: Subset = "all"
 ) -> dict[str, dict[str, float]]:
-    """Collect the metrics of the references, from the first record of the first row that has each.
-
-    Records of older versions fitted the references on the training part only.
-    """
+    """Collect the metrics of the references, from the newest record that has each."""
     found: dict[str, dict[str, float]] = {}
-    for each in measured:
-        report = each.records[0].report
+    records = [record for each in measured for record in each.records]
+    for record in sorted(records, key=lambda record: record.started_at, reverse=True):
+        report = record.report
         for name, row in (report.rows if subset == "all" else report.after_a_gap).items():
             if name not in (MODEL, WITHHELD, LIVE):
                 found.setdefault(name, row)

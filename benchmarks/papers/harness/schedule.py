@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple, Protocol
 
@@ -103,10 +104,15 @@ class _Child(NamedTuple):
         code = self.process.returncode
         with self.errors as errors:
             errors.seek(0)
-            lines = [line for line in errors.read().splitlines() if line.strip()]
+            output = errors.read()
         if code == 0:
             return None
-        return lines[-1] if lines else f"ended with {code}"
+        lines = [line for line in output.splitlines() if line.strip()]
+        if len(lines) < 2:
+            return lines[0] if lines else f"ended with {code}"
+        log = Path(tempfile.gettempdir()) / f"kairos-{cell.name.replace(' ', '-')}.log"
+        log.write_text(output, "utf-8")
+        return f"{lines[-1]}; its whole output is in {log}"
 
 
 def _start(cell: Cell) -> _Child:

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import JsonValue, ValidationError
 
 from benchmarks.papers.harness.record import TriedSettings
-from benchmarks.papers.harness.suite import Settings, merge
+from benchmarks.papers.harness.suite import Settings, format_problems, merge
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig
@@ -66,16 +66,12 @@ def find_best(trials: Sequence[TriedSettings]) -> TriedSettings:
     return max(trials, key=lambda trial: trial.value)
 
 
-def try_settings(
-    config: RunConfig,
-    choice: Choice,
-    events: pl.DataFrame,
-    items: pl.DataFrame | None,
-) -> tuple[TriedSettings, ...]:
-    """Try settings of a recipe by its monitored metric on the validation questions.
+def build_measure(
+    config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None
+) -> Callable[[Settings], TriedSettings]:
+    """Build what tries settings of a recipe, by its monitored metric on the validation questions.
 
-    Raises:
-        TrainingError: if a setting is unknown or a value invalid.
+    It raises TrainingError if a setting is unknown or a value invalid.
     """
     split = config.split.split(build_dataset(config, events, items), config.data.predict)
 
@@ -83,7 +79,7 @@ def try_settings(
         value = _validate(replace_settings(config, changes), split, events, items)
         return TriedSettings(settings=changes, value=value, seed=config.fit.seed)
 
-    return search_settings(choice, measure)
+    return measure
 
 
 def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:
@@ -104,7 +100,7 @@ def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:
     except ValidationError as error:
         raise TrainingError(
             f"a search names known settings with values that fit, but {changes} does not: "
-            f"{error.errors()[0]['msg']}; correct the row"
+            f"{format_problems(error)}; correct the row"
         ) from error
 
 

@@ -1,13 +1,15 @@
 """Benchmark suites: one data set, one base recipe, and rows with changed settings."""
 
+import difflib
 import hashlib
 import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import (
+    BaseModel,
     Field,
     JsonValue,
     PositiveFloat,
@@ -16,6 +18,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config
@@ -176,14 +179,16 @@ class Suite(Config):
             TrainingError: if there is no such file, or it is no valid suite.
         """
         recommended = file.parent.with_name(RECOMMENDED) / file.name
+        content: Settings = {}
         try:
+            content = tomllib.loads(file.read_text("utf-8"))
             suite = cls.model_validate(
-                {
+                content
+                | {
                     "name": file.stem,
                     "recommended": tomllib.loads(recommended.read_text("utf-8"))
                     if recommended.exists()
                     else None,
-                    **tomllib.loads(file.read_text("utf-8")),
                 }
             )
         except FileNotFoundError as error:
@@ -193,7 +198,8 @@ class Suite(Config):
                 "check the name, or set the folder of the suites with --folder"
             ) from error
         except ValueError as error:
-            raise TrainingError(f"{file.name} is not a suite: {error}; correct it") from error
+            problem = format_problems(error, content.get("rows"))
+            raise TrainingError(f"{file.name} is not a suite: {problem}; correct it") from error
         names = [row.name for row in suite.rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise TrainingError(
@@ -217,9 +223,13 @@ class Suite(Config):
         )
 
     def shorten(self, epochs: int) -> "Suite":
-        """Return the suite with `epochs` epochs in every row, for a quick run."""
+        """Return the suite for a quick run: `epochs` epochs in every row, one trial of a peer."""
         rows = [
-            row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
+            row.model_copy(
+                update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}}
+                if row.peer is None
+                else {"peer": row.peer | {"epochs": epochs}, "trials": row.trials[:1]}
+            )
             for row in self.rows
         ]
         base, recommended = (
@@ -235,7 +245,7 @@ class Suite(Config):
 
         Raises:
             TrainingError: if the row changes the recommended recipe, which is not known, or is
-                without a setting that its recipe does not have.
+                without a setting that no recipe has.
         """
         choice = _describe_choice(row)
         if row.peer is not None:
@@ -250,13 +260,13 @@ class Suite(Config):
             return settings | choice
         recipe = self._find_recipe(row)
         for setting in row.without:
-            try:
-                recipe = _remove(recipe, setting.split("."))
-            except KeyError as error:
+            path = setting.split(".")
+            if not _is_known(RunConfig, path):
                 raise TrainingError(
-                    f"a row is without settings that its recipe has, but row {row.name} of suite "
-                    f"{self.name} is without {setting}, which is not set; correct the name"
-                ) from error
+                    f"a row is without settings of a recipe, but row {row.name} of suite "
+                    f"{self.name} is without {setting}, which is none; correct the name"
+                )
+            recipe = _remove(recipe, path)
         changes: Settings = {
             "data": row.data,
             "split": row.split,
@@ -299,13 +309,9 @@ class Suite(Config):
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
-            problems = ", ".join(
-                f"{'.'.join(map(str, broken['loc']))}: {_shorten(broken['msg'])}"
-                for broken in error.errors()
-            )
             raise TrainingError(
                 f"a row names known settings with values that fit, but row {row.name} of suite "
-                f"{self.name} does not: {problems}; correct it"
+                f"{self.name} does not: {format_problems(error)}; correct it"
             ) from error
 
 
@@ -323,7 +329,7 @@ def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
     except ValidationError as error:
         raise TrainingError(
             f"a peer's row names known settings with values that fit, but row {row.name} of suite "
-            f"{suite.name} does not: {_shorten(error.errors()[0]['msg'])}; correct it"
+            f"{suite.name} does not: {format_problems(error)}; correct it"
         ) from error
     return config
 
@@ -366,14 +372,22 @@ def _describe_choice(row: Row) -> Settings:
 
 
 def _remove(settings: Settings, path: list[str]) -> Settings:
-    """Remove a setting from nested tables; raises KeyError if it is not set."""
+    """Remove a setting from nested tables; nothing changes where it is not set."""
     first, *rest = path
-    inner = settings[first]
+    inner = settings.get(first)
     if not rest:
         return {name: value for name, value in settings.items() if name != first}
-    if not isinstance(inner, dict):
-        raise KeyError(first)
-    return settings | {first: _remove(inner, rest)}
+    return settings | {first: _remove(inner, rest)} if isinstance(inner, dict) else settings
+
+
+def _is_known(annotation: object, path: list[str]) -> bool:
+    """Return whether a type of settings, or a member of a union of such, has a setting."""
+    if not path:
+        return True
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(path[0])
+        return field is not None and _is_known(field.annotation, path[1:])
+    return any(_is_known(member, path) for member in get_args(annotation))
 
 
 def digest(settings: Settings) -> str:
@@ -387,7 +401,9 @@ def _inherit_shared_fields(base: Settings, encoder: Settings) -> Settings:
         "kind"
     ):
         return encoder
-    return {name: current[name] for name in SHARED_FIELDS if name in current} | encoder
+    fixed = _list_fixed_fields(encoder.get("kind"))
+    shared = (name for name in SHARED_FIELDS if name in current and name not in fixed)
+    return {name: current[name] for name in shared} | encoder
 
 
 def _drop_unknown_fields(encoder: JsonValue, own: Settings) -> JsonValue:
@@ -404,13 +420,53 @@ def _drop_unknown_fields(encoder: JsonValue, own: Settings) -> JsonValue:
 
 def _list_fields(kind: JsonValue) -> set[str] | None:
     """List the fields of an encoder's config; None if there is no such kind."""
-    for config in get_args(get_args(EncoderConfig)[0]):
-        if config.model_fields["kind"].default == kind:
-            return {*config.model_fields}
-    return None
+    config = _find_encoder_config(kind)
+    return None if config is None else {*config.model_fields}
 
 
-def _shorten(message: str) -> str:
-    """Shorten a message: in lower case, without the list of known tags."""
-    short = re.sub(r" does not match any of the expected tags.*", " is not known", message)
-    return short[0].lower() + short[1:]
+def _list_fixed_fields(kind: JsonValue) -> set[str]:
+    """List the fields of an encoder's config that have one possible value."""
+    config = _find_encoder_config(kind)
+    fields = {} if config is None else config.model_fields
+    return {name for name, field in fields.items() if get_origin(field.annotation) is Literal}
+
+
+def _find_encoder_config(kind: JsonValue) -> type[Config] | None:
+    configs: tuple[type[Config], ...] = get_args(get_args(EncoderConfig)[0])
+    return next((each for each in configs if each.model_fields["kind"].default == kind), None)
+
+
+def format_problems(error: ValueError, rows: JsonValue = None) -> str:
+    """Format what is wrong with a suite or a recipe, in one line.
+
+    Args:
+        rows: of the suite, as in its file, to name one by its name instead of its number.
+    """
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problems = error.errors(include_url=False)
+    return ", ".join(f"{_format_place(each, rows)}{_format_problem(each)}" for each in problems)
+
+
+def _format_place(problem: ErrorDetails, rows: JsonValue) -> str:
+    match problem["loc"]:
+        case ("rows", int(number), *rest) if isinstance(rows, list):
+            row = rows[number]
+            name = row.get("name", number) if isinstance(row, dict) else number
+            return f"row {name}: {'.'.join(map(str, rest))}{': ' if rest else ''}"
+        case ():
+            return ""
+        case place:
+            return f"{'.'.join(map(str, place))}: "
+
+
+def _format_problem(problem: ErrorDetails) -> str:
+    """Format one problem: in lower case, and for an unknown kind the nearest known one."""
+    context = problem.get("ctx", {})
+    if problem["type"] == "union_tag_invalid":
+        known = re.findall(r"'([^']+)'", context["expected_tags"])
+        near = difflib.get_close_matches(context["tag"], known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {known}"
+        tag, field = context["tag"], context["discriminator"]
+        return f"input tag {tag!r} found using {field} is not known; {hint}"
+    return problem["msg"][0].lower() + problem["msg"][1:]

@@ -42,7 +42,7 @@ OPENING = f"""\
 # Recorded results
 
     kairos bench papers --suite stackoverflow        # train rows without a record, then render
-    kairos bench papers --suite retail --rows demo --seeds 0,1,2
+    kairos bench papers --suite retail --rows kairos,tifu_knn --seeds 0
     kairos bench papers --suite stackoverflow --quick    # a minute's look; records nothing
     kairos bench papers --render                     # this page and its plots, from the records
 
@@ -57,10 +57,12 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 [docs/results.md](../../docs/results.md) sums up what the tables say.
 
 - Mean ± standard deviation over seeds.
-- *kind*: the default is our recommended recipe; a control is a row without what is claimed, such as
-  times or the wide part; a method is published, in our implementation; a rival is one that was made
-  for repeats or reads the query time; a peer is another library's implementation, run by that
-  library. References count.
+- *kind*: the default is our recommended recipe; a control is the default without a part, such as
+  times or the wide part; references count; a method is published, in our implementation; a rival is
+  one that was made for repeats or reads the query time, or the default with another way to read
+  time; a peer is another library's implementation, run by that library.
+- Methods and SLRC train as the default does: the same tokens per step, learning rates, starting
+  item vectors, most epochs and patience. What a row changes is in its suite.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
@@ -68,7 +70,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   both rows. It is bold where the interval leaves out zero. It is an interval of this one test
   period, a little narrow with few seeds, and not corrected for the number of rows.
 - Popularity is frozen at the last event before the test, on both sides of a lead; only counting,
-  live, and the default's lead over it count up to each question.
+  live, and the default's lead over it count up to each question. Leave-one-out suites have a test
+  event per user, and train on other users' later events, as papers do and no deployment can.
 - With the query time withheld a model is queried as of the user's last event. Popularity is that of
   then, too, often weeks older than the frozen one: the difference is not the worth of the query
   time alone.
@@ -85,7 +88,6 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - Peers predict the next item, also where baskets are predicted: of a basket's items most follow
   another item of the same basket.
 {OLDER_RECORDS}\
-- The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
 
 
@@ -111,12 +113,17 @@ def render_page(folder: Path) -> str:
 
 
 def render_suite(
-    suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None = None
+    suite: Suite,
+    measured: list[MeasuredRow],
+    comparison: Comparison | None = None,
+    *,
+    has_findings: bool = True,
 ) -> str:
     """Render the tables of one suite.
 
     Args:
         comparison: of the same rows; without one no leads are shown, and no row is bold.
+        has_findings: whether the suite's discussion of its results follows.
     """
     parts = [
         suite.description.strip(),
@@ -130,7 +137,7 @@ def render_suite(
         _format_ends(measured),
         _format_missing(suite, measured),
         fill_in_figures(
-            suite.findings.strip(),
+            suite.findings.strip() * has_findings,
             suite,
             measured,
             comparison,
