@@ -100,6 +100,7 @@ class TAIW(SequenceEncoder):
         last basket but one. The search is exact.
     DIFFERS(paper): a query has no user here, so a user who was trained on is among the nearest, as
         of the training.
+    DIFFERS(code): of the neighbours' items the 2,000 with the largest means are scored.
     DIFFERS(code): neighbours share an item with the user, so there may be fewer than `neighbours`;
         of equally near ones the first stored are chosen.
     DIFFERS(code): where the query time is withheld, the median interval between baskets since the

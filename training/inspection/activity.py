@@ -1,10 +1,11 @@
-"""When users act: activity by hour, weekday and month, compared with chance."""
+"""When users act, by hour, weekday and month, and whether what they choose depends on it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int64
 from numpy.typing import NDArray
+from scipy import sparse
 
 from model.clock import MICROSECONDS_PER_DAY
 from model.time_zone import find_offsets
@@ -17,6 +18,8 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY // 24
 _MOST_DAYS = 100_000
+_LEAST_GAIN = 1e-4
+_ADDED_EVENTS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Activity:
         noise: the distance that chance alone would cause with as many visits.
         overlap: how alike the items of two parts are (Morisita, 1 if alike); None for months, which
             drift would confound, and if there are not enough events.
+        gain: how well the part tells what is chosen: the mean rise of the logarithm of an item's
+            predicted share, for the later half of the events, where the shares in the part are
+            counted in the earlier half, too, beside those of all parts. None as for `overlap`.
+        gain_error: its standard error over users; None likewise.
         note: why the distance is None; empty otherwise.
     """
 
@@ -43,12 +50,19 @@ class Activity:
     distance: float | None
     noise: float | None
     overlap: float | None
+    gain: float | None
+    gain_error: float | None
     note: str
 
     @property
     def is_uneven(self) -> bool:
         """Whether activity differs over the cycle, clearly beyond chance."""
         return self.distance is not None and self.distance > 0.02 + 2 * (self.noise or 0)
+
+    @property
+    def decides_items(self) -> bool:
+        """Whether later choices depend on the part, clearly beyond chance."""
+        return self.gain is not None and self.gain > max(3 * (self.gain_error or 0), _LEAST_GAIN)
 
 
 def measure_activity(
@@ -116,6 +130,8 @@ def _measure(
     shares = visits / visits.sum()
     variance = expected * (1 - expected) / visits.sum()
     measured = not note
+    has_items = measured and cycle != "month"
+    gain, error = _measure_gain(dataset, parts, len(labels)) if has_items else (None, None)
     return Activity(
         cycle=cycle,
         labels=labels,
@@ -123,9 +139,9 @@ def _measure(
         expected=tuple(expected.tolist()),
         distance=float(abs(shares - expected).sum() / 2) if measured else None,
         noise=float(np.sqrt(2 / np.pi * variance).sum() / 2) if measured else None,
-        overlap=_measure_overlap(dataset, parts, len(labels))
-        if measured and cycle != "month"
-        else None,
+        overlap=_measure_overlap(dataset, parts, len(labels)) if has_items else None,
+        gain=gain,
+        gain_error=error,
         note=note,
     )
 
@@ -135,6 +151,38 @@ def _measure_overlap(dataset: Dataset, parts: NDArray[np.int64], count: int) -> 
         parts, dataset.rows.astype(np.int64), dataset.user_of, count
     )
     return compute_overlap(same_item, pairs, ~np.eye(count, dtype=np.bool_))
+
+
+def _measure_gain(
+    dataset: Dataset, parts: Int64[np.ndarray, " events"], count: int
+) -> tuple[float, float] | tuple[None, None]:
+    """Measure how well the part of the cycle predicts the later half of the events.
+
+    An item's share in a part is drawn to its share in all parts, as if so many more events of those
+    had been counted; the number is the one with the largest gain.
+
+    Returns:
+        The gain and its standard error, with users as units; None without events to predict.
+    """
+    order = np.argsort(dataset.times, kind="stable")
+    early, late = order[: len(order) // 2], order[len(order) // 2 :]
+    size = len(dataset.catalog) + 1
+    counts = np.bincount(dataset.rows[early], minlength=size).astype(np.float64)
+    late = late[counts[dataset.rows[late]] > 0]  # New items have no share in any part.
+    if not len(late):
+        return None, None
+    cells = sparse.csr_array(
+        (np.ones(len(early)), (parts[early], dataset.rows[early])), shape=(count, size)
+    )
+    in_part = np.asarray(cells[parts[late], dataset.rows[late]]).ravel()
+    of_part = np.bincount(parts[early], minlength=count)[parts[late]]
+    shares = counts[dataset.rows[late]] / len(early)
+    gains = (
+        np.log((in_part + added * shares) / (of_part + added) / shares) for added in _ADDED_EVENTS
+    )
+    best = max(gains, key=lambda gain: float(gain.mean()))
+    users = np.bincount(dataset.user_of[late], weights=best - best.mean())
+    return float(best.mean()), float(np.sqrt((users**2).sum()) / len(best))
 
 
 def _explain_short_span(span: float, needed: float) -> str:

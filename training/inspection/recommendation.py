@@ -229,13 +229,14 @@ def _choose_calendar_phase(profile: DataProfile) -> Reason:
             f"{profile.gaps.median:,.0f} seconds: the phase of the query time would name the "
             "session, and training memorise it",
         )
-    uneven = [one.cycle for one in profile.activity if one.is_uneven]
+    deciding = [one.cycle for one in profile.activity if one.decides_items]
     return Reason(
         "wide.calendar",
-        True,
-        f"activity depends on the {' and the '.join(uneven)}"
-        if uneven
-        else "activity is even over the calendar, but choices may still depend on it",
+        bool(deciding),
+        f"what is chosen depends on the {' and the '.join(deciding)}"
+        if deciding
+        else "neither the hour nor the weekday predicts what is chosen later, and training would "
+        "memorise a phase that means nothing",
     )
 
 

@@ -86,7 +86,9 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - Learning curves are of the first seed. Minutes are of fit and validation; peers validate on a
   sample of the questions. Models with a wide part count popularity up to each validation question.
 - Peers predict the next item, also where baskets are predicted: of a basket's items most follow
-  another item of the same basket.
+  another item of the same basket, so there a peer's figure is of another task than its training.
+  Their learning rates are those of their libraries. Beside some trials of a peer, a rival that
+  only counts has up to a hundred, since one takes seconds.
 {OLDER_RECORDS}\
 """
 
@@ -133,6 +135,7 @@ def render_suite(
         _render_gap_table(suite, measured),
         format_runs(measured),
         _format_cost(measured),
+        _format_peers(suite, measured),
         _format_rising(suite, measured),
         _format_ends(measured),
         _format_missing(suite, measured),
@@ -338,6 +341,18 @@ def _format_cost(measured: list[MeasuredRow]) -> str:
     ]
     sentences += [f"Settings tried on the validation questions: {', '.join(tried)}."] * bool(tried)
     return " ".join(sentences)
+
+
+def _format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Format what the peers were given: time, and events of a history."""
+    peers = [each for each in measured if each.row.role == "peer"]
+    if not peers:
+        return ""
+    read = [f"{each.row.label} {each.records[0].config['max_history']}" for each in peers]
+    return (
+        f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
+        f"CPU seconds. Latest events of a history that peers read: {', '.join(read)}."
+    )
 
 
 def _format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:

@@ -61,3 +61,22 @@ def draw_sessions(*, gap_seconds: int, users: int = 30, baskets: int = 12) -> pl
             for place in range(3)
         ]
     )
+
+
+def draw_choices_by_weekday(*, users: int, shuffled: bool = False) -> pl.DataFrame:
+    """Draw one choice a day per user: at weekends of other items than on workdays.
+
+    Args:
+        shuffled: whether the items are exchanged between days, so that weekdays tell nothing.
+    """
+    rng = np.random.default_rng(0)
+    days = np.tile(np.arange(60), users)
+    items = rng.integers(0, 8, len(days)) + np.where(days % 7 >= 5, 8, 0)
+    if shuffled:
+        rng.shuffle(items)
+    return make_events(
+        [
+            (f"u{number // 60}", f"i{item}", int(day) * DAY + number * 1_000_000)
+            for number, (day, item) in enumerate(zip(days, items, strict=True))
+        ]
+    )

@@ -1,10 +1,18 @@
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
 from model.errors import TrainingError
-from tests.training.inspection.event_tables import DAY, HOUR, START, draw_events, make_events
+from tests.training.inspection.event_tables import (
+    DAY,
+    HOUR,
+    START,
+    draw_choices_by_weekday,
+    draw_events,
+    make_events,
+)
 from training.config import DataConfig
 from training.data.columns import EVENT_SCHEMA
 from training.inspection.findings import Finding
@@ -122,6 +130,31 @@ def test_items_chosen_by_weekday_lower_the_overlap() -> None:
     weekday = profile_events(make_events(rows)).activity[1]
     # Of the 21 pairs of different weekdays, ten are both workdays and one is the weekend.
     assert weekday.overlap == pytest.approx(11 / 21, abs=0.01)
+
+
+def test_what_a_weekday_tells_of_later_choices_is_known() -> None:
+    weekday = profile_events(draw_choices_by_weekday(users=200)).activity[1]
+    # Eight items of sixteen are possible on a day, with shares of 1 / 5.7 on workdays.
+    by_day = 5 / 7 * np.log(7 / 5) + 2 / 7 * np.log(7 / 2)
+    assert weekday.gain == pytest.approx(by_day, abs=0.05)
+    assert weekday.decides_items
+    assert weekday.gain_error is not None
+    assert 0 < weekday.gain_error < 0.02
+
+
+def test_chance_tells_nothing_of_later_choices() -> None:
+    told = 0
+    for seed in range(40):
+        hour, weekday, month = profile_events(draw_events(days=60, seed=seed)).activity
+        told += hour.decides_items + weekday.decides_items
+        assert month.gain is None
+    assert told <= 2
+
+
+def test_later_choices_of_new_items_only_are_not_measured() -> None:
+    rows = [(f"u{n % 5}", f"i{n}", n * HOUR) for n in range(800)]
+    hour = profile_events(make_events(rows)).activity[0]
+    assert (hour.gain, hour.decides_items) == (None, False)
 
 
 def test_ignored_actions_are_counted_and_left_out() -> None:

@@ -4,7 +4,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.training.inspection.event_tables import draw_events, draw_sessions, make_events
+from tests.training.inspection.event_tables import (
+    draw_choices_by_weekday,
+    draw_events,
+    draw_sessions,
+    make_events,
+)
 from training.config import DataConfig, RunConfig, SoftmaxConfig
 from training.data.split import ByUserConfig
 from training.inspection.profile import DataProfile, profile_events
@@ -184,13 +189,26 @@ def test_only_the_most_frequent_actions_are_named(profile: DataProfile) -> None:
     assert len(reason.reason) < 2_000
 
 
+def find_calendar_phase(events: pl.DataFrame) -> tuple[object, str]:
+    recommendation = recommend_recipe(profile_events(events))
+    assert recommendation.config.wide is not None
+    (reason,) = (one for one in recommendation.reasons if one.setting == "wide.calendar")
+    assert recommendation.config.wide.calendar is reason.value
+    return reason.value, reason.reason
+
+
 def test_the_phase_of_the_query_time_is_left_out_of_sessions() -> None:
-    for gap_seconds, expected in ((35, False), (3_599, False), (8 * DAY_SECONDS, True)):
-        recommendation = recommend_recipe(profile_events(draw_sessions(gap_seconds=gap_seconds)))
-        assert recommendation.config.wide is not None
-        assert recommendation.config.wide.calendar is expected
-        (reason,) = (one for one in recommendation.reasons if one.setting == "wide.calendar")
-        assert ("would name the session" in reason.reason) is not expected
+    for gap_seconds, is_session in ((35, True), (3_599, True), (8 * DAY_SECONDS, False)):
+        value, reason = find_calendar_phase(draw_sessions(gap_seconds=gap_seconds))
+        assert value is False
+        assert ("would name the session" in reason) is is_session
+
+
+def test_the_phase_is_used_where_it_predicts_later_choices() -> None:
+    assert find_calendar_phase(draw_choices_by_weekday(users=60))[0] is True
+    value, reason = find_calendar_phase(draw_choices_by_weekday(users=60, shuffled=True))
+    assert (value, "predicts what is chosen" in reason) == (False, True)
+    assert find_calendar_phase(draw_events())[0] is False
 
 
 def test_duplicates_of_single_events_are_no_baskets() -> None:
