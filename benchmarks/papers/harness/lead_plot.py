@@ -26,6 +26,9 @@ ONLY_BEST = ("reference", "method")
 
 COLUMNS = 2
 
+LINEAR_TO = 20
+"""Percent up to which the axis is linear; beyond, it is logarithmic."""
+
 
 Drawn = list[tuple[Opponent, Lead]]
 
@@ -67,9 +70,11 @@ def draw_leads(results: Sequence[SuiteResult]) -> str:
             _draw_panel(axis, title, opponents)
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
+        drawn = {each.kind for _, opponents in panels for each, _ in opponents}
         handles = [
             axes[0].plot([], [], "o", color=colour, label=kind)[0]
             for kind, colour in COLOURS.items()
+            if kind in drawn
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
         figure.suptitle("Lead of Kairos's default, % of the other's figure", fontsize=10)
@@ -89,7 +94,7 @@ def _draw_panel(axis: Axes, title: str, opponents: Drawn) -> None:
             color=COLOURS[each.kind],
         )
     axis.axvline(0, color="black", lw=0.8)
-    axis.set_xscale("symlog", linthresh=20)
+    axis.set_xscale("symlog", linthresh=LINEAR_TO)
     axis.xaxis.set_major_formatter("{x:g}")
     axis.set_yticks(range(len(opponents)), [each.label for each, _ in opponents], fontsize=7)
     axis.invert_yaxis()

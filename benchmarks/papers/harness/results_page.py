@@ -138,7 +138,7 @@ def render_results_page(results: Sequence[SuiteResult], folder: Path) -> str:
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
         "The default's lead in percent of the other's own figure: over the best reference and the\n"
         "best method, and over every rival, peer and control. Dots to the right of the line are\n"
-        "behind the default.\n",
+        "behind the default. Each panel has its own axis: linear to 20 %, logarithmic beyond.\n",
         "## In figures\n",
         _render_table(results),
         "",
