@@ -8,32 +8,32 @@ from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.curve_plot import digest_learning_curves
 from benchmarks.papers.harness.lead_plot import digest_leads
-from benchmarks.papers.harness.plot import digest_figures
-from benchmarks.papers.harness.recommended import format_recommended_recipe
-from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.render import (
-    SUMMARY,
-    ZOO,
-    get_attention_plot_path,
-    get_curve_plot_path,
-    get_plot_path,
-    has_digest,
-)
-from benchmarks.papers.harness.results import (
+from benchmarks.papers.harness.measured_rows import (
     collect_learning_curves,
     find_attention_curves,
     is_current,
     read_measured,
 )
-from benchmarks.papers.harness.results_page import (
-    README_OPENING,
-    read_results,
-    render_results_page,
-    update_readme,
+from benchmarks.papers.harness.models_table import find_measured_kinds, update_models_table
+from benchmarks.papers.harness.plot import digest_figures
+from benchmarks.papers.harness.recommended import format_recommended_recipe
+from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.render import (
+    MODELS,
+    SUMMARY,
+    get_attention_plot_path,
+    get_curve_plot_path,
+    get_plot_path,
+    has_digest,
 )
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
-from benchmarks.papers.harness.table import render_page
-from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
+from benchmarks.papers.harness.summary_page import (
+    README_OPENING,
+    read_results,
+    render_summary,
+    update_readme,
+)
+from benchmarks.papers.harness.tables_page import render_tables
 from model.config import Config
 from tests.architecture.members import MEMBERS, kind
 from tests.architecture.repository import ROOT, document
@@ -45,12 +45,12 @@ REFRESH = "refresh it: kairos bench papers --render"
 
 
 def test_the_page_of_results_equals_the_records() -> None:
-    assert (PAPERS / "README.md").read_text("utf-8") == render_page(PAPERS), REFRESH
+    assert (PAPERS / "README.md").read_text("utf-8") == render_tables(PAPERS), REFRESH
 
 
 def test_the_page_of_the_zoo_equals_the_records() -> None:
-    page = (ROOT / ZOO).read_text("utf-8")
-    assert page == update_zoo_table(page, PAPERS), REFRESH
+    page = (ROOT / MODELS).read_text("utf-8")
+    assert page == update_models_table(page, PAPERS), REFRESH
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
@@ -93,7 +93,7 @@ def test_the_picture_of_all_leads_shows_the_records() -> None:
 
 def test_the_page_of_results_in_short_equals_the_records() -> None:
     results = read_results(PAPERS)
-    assert (ROOT / SUMMARY).read_text("utf-8") == render_results_page(results, PAPERS), REFRESH
+    assert (ROOT / SUMMARY).read_text("utf-8") == render_summary(results, PAPERS), REFRESH
     readme = (ROOT / "README.md").read_text("utf-8")
     assert README_OPENING in readme
     assert readme == update_readme(readme, results), REFRESH

@@ -12,9 +12,9 @@ from benchmarks.ablations.harness.ablations import (
 from benchmarks.ablations.harness.effects import average_metric, measure_effect, pair_records
 from benchmarks.ablations.harness.page import render_ablation, render_ablations
 from benchmarks.papers.harness.cell import run_cell
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.question_values import decode_values, encode_values
-from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_ablations import (

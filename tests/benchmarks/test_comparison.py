@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_ranks import (
     RankedQuestions,
     decode_integers,
     encode_integers,
     encode_ranks,
 )
-from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
+from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import ranked_rows, record_of, suite_in
 from training.evaluation.counting import CountingSettings
 from training.evaluation.metrics import MISS, Ranks
@@ -136,6 +137,23 @@ def test_the_interval_contains_the_spread_over_seeds(suite: Suite) -> None:
     three = comparison_of(suite, users, {"mercer": seeds, "positional": [other]})
     assert one.compare("mercer", "positional").is_clear
     assert not three.compare("mercer", "positional").is_clear
+
+
+def test_broken_ranks_are_an_error(suite: Suite, tmp_path: Path) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [60]})
+    questions = RankedQuestions.read(RankedQuestions.find_file(tmp_path / "results/tiny", "1" * 64))
+    with pytest.raises(TrainingError, match="delete the record"):
+        questions.read_ranks(questions.targets[:-9])
+
+
+def test_another_metric_can_be_compared(suite: Suite, tmp_path: Path) -> None:
+    rows = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40]})
+    comparison = Comparison.read(tmp_path, suite, rows)
+    assert comparison is not None
+    assert comparison.compare("mercer", "positional", metric="mrr").mean == pytest.approx(0.1)
+    assert comparison.compute_values("mercer", metric="mrr").mean() == pytest.approx(0.8)
+    with pytest.raises(TrainingError, match=r"records are \['mercer', 'positional'\].*got 'caser'"):
+        comparison.compare("mercer", "caser")
 
 
 def test_rows_of_other_questions_are_not_compared(suite: Suite, tmp_path: Path) -> None:

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness.cell import ProgressEvent, run_cell
+from benchmarks.papers.harness.measured_rows import read_measured
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.results import read_measured
 from benchmarks.papers.harness.suite import Suite, build_peer
-from benchmarks.papers.harness.table import render_suite
+from benchmarks.papers.harness.tables_page import render_suite
 from benchmarks.papers.peers.config import RecToolsHSTUConfig
 from benchmarks.papers.peers.environments import FOLDER_VARIABLE
 from model.errors import TrainingError

@@ -134,7 +134,7 @@ def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
         tried.append(settings)
         return TriedSettings(settings=settings, value=len(tried) / 10, seed=0)
 
-    choice = [{"encoder.weight": weight} for weight in (1.0, 2.0, 3.0)]
+    choice: list[Settings] = [{"encoder.weight": weight} for weight in (1.0, 2.0, 3.0)]
     reported: list[int] = []
 
     def report(number: int, trial: TriedSettings) -> None:

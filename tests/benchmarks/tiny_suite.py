@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.results import MeasuredRow
-from benchmarks.papers.harness.suite import Row, Suite, digest
+from benchmarks.papers.harness.suite import Row, Suite, build_peer, digest
 from tests import tiny
 from training.evaluation.counting import CountingSettings
 from training.evaluation.report import Difference, Report
@@ -101,7 +101,7 @@ def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
         seed=seed,
         settings=settings,
         settings_sha256=digest(settings),
-        config=suite.build_config(row, seed).model_dump(mode="json"),
+        config=(build_peer(suite, row) or suite.build_config(row, seed)).model_dump(mode="json"),
         data={"tiny/events.parquet": "0" * 64},
         device="cpu",
         processor="An abacus",

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from benchmarks.papers.harness.measured_rows import MeasuredRow, is_current, read_measured
 from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.results import MeasuredRow, is_current, read_measured
 from benchmarks.papers.harness.suite import Row, Suite
 from model.config import Config
 from model.errors import TrainingError

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from benchmarks.ablations.harness.ablations import get_epochs
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_values import decode_values
 from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.results import MeasuredRow
 from training.evaluation.metrics import paired_bootstrap
 from training.evaluation.report import MODEL, Difference
 

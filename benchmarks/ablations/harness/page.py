@@ -15,15 +15,15 @@ from benchmarks.ablations.harness.effects import (
     measure_effect,
     pair_records,
 )
-from benchmarks.papers.harness.results import MeasuredRow
+from benchmarks.papers.harness.comparison import Lead
+from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import (
+from benchmarks.papers.harness.tables_page import (
     OLDER_RECORDS,
-    format_figure,
-    format_row,
     format_runs,
 )
-from training.evaluation.report import LIVE, MODEL, WITHHELD, Difference
+from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 RANKERS = {LIVE: "live", MODEL: "frozen", WITHHELD: "withheld"}
 
@@ -99,17 +99,6 @@ def _render_row(suite: Suite, label: str, pairs: list[Pair], is_full: bool) -> s
     cells = []
     for ranker in RANKERS:
         cells.append(format_figure(suite, average_metric(records, ranker, suite.plot)))
-        cells.append("" if is_full else _format_difference(suite, measure_effect(pairs, ranker)))
+        cells.append("" if is_full else format_lead(suite, Lead(*measure_effect(pairs, ranker))))
     seconds = statistics.mean(record.cpu_seconds for record in records)
     return format_row([label, *cells, f"{seconds:.0f}"])
-
-
-def _format_difference(suite: Suite, difference: Difference) -> str:
-    mean, low, high = (_format_signed(suite, value) for value in difference)
-    is_clear = difference.low > 0 or difference.high < 0
-    return f"{f'**{mean}**' if is_clear else mean} ({low} to {high})"
-
-
-def _format_signed(suite: Suite, value: float) -> str:
-    text = format_figure(suite, value)
-    return text if text.startswith("-") else f"+{text}"

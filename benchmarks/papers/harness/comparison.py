@@ -9,8 +9,8 @@ from typing import NamedTuple, final
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
+from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_leading_record
 from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
-from benchmarks.papers.harness.results import MeasuredRow, Subset, find_leading_record
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from training.evaluation.report import MODEL

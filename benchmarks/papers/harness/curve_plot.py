@@ -6,8 +6,8 @@ import json
 from matplotlib import color_sequences, style
 from matplotlib.figure import Figure
 
+from benchmarks.papers.harness.measured_rows import LearningCurve
 from benchmarks.papers.harness.plot import STYLE, format_svg
-from benchmarks.papers.harness.results import LearningCurve
 from benchmarks.papers.harness.suite import Suite
 
 

@@ -17,17 +17,15 @@ from its record.
 
 import re
 import statistics
-from collections.abc import Callable
 from typing import get_args
 
-from benchmarks.papers.harness.comparison import Comparison, Lead
-from benchmarks.papers.harness.results import MeasuredRow, Subset, collect_references
+from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.figures import format_figure, format_lead
+from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, collect_references
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 
 _FIGURE = re.compile(r"\{([^{}]+)\}")
-
-FormatFigure = Callable[[float], str]
 
 
 def fill_in_figures(
@@ -35,7 +33,6 @@ def fill_in_figures(
     suite: Suite,
     measured: list[MeasuredRow],
     comparison: Comparison | None,
-    format_figure: FormatFigure,
 ) -> str:
     """Replace every figure in braces by its value.
 
@@ -53,7 +50,7 @@ def fill_in_figures(
         try:
             match words:
                 case [name]:
-                    return format_figure(_average(suite, measured, name))
+                    return format_figure(suite, _average(suite, measured, name))
                 case [name, "cpu"]:
                     return f"{_average_cost(measured, name):.0f}"
                 case [name, "/", other]:
@@ -61,9 +58,9 @@ def fill_in_figures(
                     return f"{ratio:.2f}"
                 case [name, "-", other, *subset] if comparison is not None:
                     lead = comparison.compare(name, other, _parse_subset(subset))
-                    return format_lead(lead, format_figure)
+                    return format_lead(suite, lead)
                 case [name, part]:
-                    return format_figure(_average(suite, measured, name, part))
+                    return format_figure(suite, _average(suite, measured, name, part))
         except (KeyError, StopIteration, TrainingError, statistics.StatisticsError):
             pass
         raise TrainingError(
@@ -90,18 +87,6 @@ def _list_unrecorded(
         elif rest[:1] == ["-"]:
             missing += sorted(names)
     return missing
-
-
-def format_lead(lead: Lead, format_figure: FormatFigure) -> str:
-    """Format a difference with its 95 % interval, in bold where the interval leaves out zero."""
-    mean, low, high = (format_signed(value, format_figure) for value in lead)
-    return f"{f'**{mean}**' if lead.is_clear else mean} ({low} to {high})"
-
-
-def format_signed(value: float, format_figure: FormatFigure) -> str:
-    """Format a figure with its sign."""
-    text = format_figure(value)
-    return text if text.startswith("-") else f"+{text}"
 
 
 def _average(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.comparison import Lead
 from benchmarks.papers.harness.plot import STYLE, format_svg
-from benchmarks.papers.harness.results_page import Opponent, SuiteResult
+from benchmarks.papers.harness.summary_page import Opponent, SuiteResult
 
 COLOURS = {
     "reference": "#6b7280",

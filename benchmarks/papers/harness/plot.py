@@ -10,9 +10,13 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.papers.harness.results import MeasuredRow, collect_references, standard_deviation
+from benchmarks.papers.harness.measured_rows import (
+    MeasuredRow,
+    collect_references,
+    standard_deviation,
+)
 from benchmarks.papers.harness.suite import Curve, Suite, TimeClass
-from benchmarks.papers.harness.table import REFERENCES
+from benchmarks.papers.harness.tables_page import REFERENCES
 
 COLOURS: dict[TimeClass, str] = {
     "order only": "#6b7280",

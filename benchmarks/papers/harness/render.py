@@ -5,18 +5,18 @@ from pathlib import Path
 from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
 from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
 from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
-from benchmarks.papers.harness.plot import digest_figures, draw
-from benchmarks.papers.harness.results import (
+from benchmarks.papers.harness.measured_rows import (
     collect_learning_curves,
     find_attention_curves,
     read_measured,
 )
-from benchmarks.papers.harness.results_page import read_results, render_results_page, update_readme
+from benchmarks.papers.harness.models_table import update_models_table
+from benchmarks.papers.harness.plot import digest_figures, draw
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import render_page
-from benchmarks.papers.harness.zoo_table import update_zoo_table
+from benchmarks.papers.harness.summary_page import read_results, render_summary, update_readme
+from benchmarks.papers.harness.tables_page import render_tables
 
-ZOO = Path("docs") / "models.md"
+MODELS = Path("docs") / "models.md"
 """The page of all models, relative to the root of the repository."""
 
 SUMMARY = Path("docs") / "results.md"
@@ -58,15 +58,15 @@ def render(folder: Path) -> list[Path]:
             written.append(picture)
         summary = folder.parent.parent / SUMMARY
         if summary.parent.exists():
-            summary.write_text(render_results_page(results, folder), "utf-8")
+            summary.write_text(render_summary(results, folder), "utf-8")
             readme = folder.parent.parent / "README.md"
             readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
             written += [summary, readme]
-    page.write_text(render_page(folder), "utf-8")
-    zoo = folder.parent.parent / ZOO
-    if zoo.exists():
-        zoo.write_text(update_zoo_table(zoo.read_text("utf-8"), folder), "utf-8")
-        written.append(zoo)
+    page.write_text(render_tables(folder), "utf-8")
+    models = folder.parent.parent / MODELS
+    if models.exists():
+        models.write_text(update_models_table(models.read_text("utf-8"), folder), "utf-8")
+        written.append(models)
     return written
 
 

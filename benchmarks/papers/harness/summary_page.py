@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.papers.harness.comparison import Comparison, Lead
-from benchmarks.papers.harness.findings import fill_in_figures, format_lead
-from benchmarks.papers.harness.results import (
+from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
+from benchmarks.papers.harness.findings import fill_in_figures
+from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     Subset,
     collect_references,
     read_measured,
 )
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import REFERENCES, find_default, format_figure, format_row
+from benchmarks.papers.harness.tables_page import REFERENCES, find_default
 from training.evaluation.counting import COUNTING_LIVE
 
 COLUMNS = ("reference", "rival", "peer", "method", "control")
@@ -116,7 +117,7 @@ def _read_result(folder: Path, suite: Suite) -> SuiteResult | None:
     return SuiteResult.of(suite, measured, comparison, default)
 
 
-def render_results_page(results: Sequence[SuiteResult], folder: Path) -> str:
+def render_summary(results: Sequence[SuiteResult], folder: Path) -> str:
     """Render the page: first where the default is not ahead, then the picture and the table.
 
     Args:
@@ -209,7 +210,6 @@ def _render_limits(result: SuiteResult) -> str:
         suite,
         result.measured,
         result.comparison,
-        lambda value: format_figure(suite, value),
     )
     title, _, task = suite.title.partition(":")
     return f"- **{title}**,{task}: {' '.join([*sentences, why]).strip()}\n"
@@ -252,10 +252,7 @@ def _name_missing(result: SuiteResult) -> list[str]:
 
 
 def _list_leads(suite: Suite, opponents: list[Opponent]) -> str:
-    return "; ".join(
-        f"{each.label}, {format_lead(each.lead, lambda value: format_figure(suite, value))}"
-        for each in opponents
-    )
+    return "; ".join(f"{each.label}, {format_lead(suite, each.lead)}" for each in opponents)
 
 
 def _render_table(results: Sequence[SuiteResult], kinds: Sequence[str] = COLUMNS) -> str:
@@ -284,5 +281,5 @@ def _format_result(result: SuiteResult, kinds: Sequence[str], metric: str) -> st
 
 
 def _format_opponent(suite: Suite, opponent: Opponent) -> str:
-    lead = format_lead(opponent.lead, lambda value: format_figure(suite, value))
+    lead = format_lead(suite, opponent.lead)
     return f"{opponent.label} {format_figure(suite, opponent.mean)}; lead {lead}"

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
 from benchmarks.papers.harness.record import CurvePoint, TriedSettings
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
-from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import render_page, render_suite
+from benchmarks.papers.harness.tables_page import render_suite, render_tables
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, record_of, suite_in
 from training.evaluation.report import Difference
@@ -199,7 +199,7 @@ def test_a_record_counts_while_its_settings_equal_the_suites(
     assert read_measured(tmp_path, suite) == measured
     changed = suite.shorten(9)
     assert read_measured(tmp_path, changed) == []
-    assert "A tiny world" in render_page(tmp_path)
+    assert "A tiny world" in render_tables(tmp_path)
 
 
 def test_a_record_of_a_seed_beside_the_rows_does_not_count(suite: Suite, tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_choices_at_the_end_of_what_was_tried_are_named(
 
 
 def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path) -> None:
-    assert suite.title not in render_page(tmp_path)
+    assert suite.title not in render_tables(tmp_path)
 
 
 def test_a_plot_is_deterministic_and_holds_its_digest(

@@ -4,15 +4,15 @@ import pytest
 
 from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
+from benchmarks.papers.harness.measured_rows import MeasuredRow, collect_learning_curves
 from benchmarks.papers.harness.record import CurvePoint
 from benchmarks.papers.harness.render import render
-from benchmarks.papers.harness.results import MeasuredRow, collect_learning_curves
-from benchmarks.papers.harness.results_page import (
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.summary_page import (
     read_results,
-    render_results_page,
+    render_summary,
     update_readme,
 )
-from benchmarks.papers.harness.suite import Suite
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 
 DEFAULT = SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 1]')
@@ -35,7 +35,7 @@ def papers_with(folder: Path, answers: dict[str, list[int]], suite: str = DEFAUL
 
 def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -> str:
     papers = papers_with(folder, answers, suite)
-    return render_results_page(read_results(papers), papers)
+    return render_summary(read_results(papers), papers)
 
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_suite_without_a_record_of_the_default_is_named(tmp_path: Path) -> Non
     papers = papers_with(tmp_path, {"positional": [40]}, suite)
     results = read_results(papers)
     assert results == []
-    page = render_results_page(results, papers)
+    page = render_summary(results, papers)
     assert "Without comparable records of the default: A tiny world." in page
 
 
@@ -83,7 +83,7 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
 def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> None:
     suite = DEFAULT.replace('role = "rival"', 'role = "method"')
     papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [70], "positional": [58]}, suite)
-    page = render_results_page(read_results(papers), papers)
+    page = render_summary(read_results(papers), papers)
     assert "Behind Degree 2, **-10.00**" in page or "ahead of Degree 2, -10.00" in page
     assert "Positional, +2.00" in page
     assert "Without a record: 1 method." in page
@@ -99,7 +99,7 @@ def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
 def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
     suite = 'headline = "after_a_gap"\n' + DEFAULT
     papers = papers_with(tmp_path, {"mercer": [60], "positional": [41]}, suite)
-    lines = render_results_page(read_results(papers), papers).splitlines()
+    lines = render_summary(read_results(papers), papers).splitlines()
     (first,) = (number for number, line in enumerate(lines) if "accuracy, after a gap" in line)
     assert "| 60.00 |" in lines[first]
     assert "Positional 40.00;" in lines[first]

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.papers.harness.results import read_measured
+from benchmarks.papers.harness.figures import format_figure, format_row
+from benchmarks.papers.harness.measured_rows import read_measured
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import format_figure, format_row
 
 SUITES = ("stackoverflow", "ml100k", "ml1m-subset", "retail", "complete-journey")
 
@@ -14,7 +14,7 @@ OPENING, CLOSING = "<!-- numbers reached -->", "<!-- rendered from the records -
 """The markers around the table on the page."""
 
 
-def render_zoo_table(folder: Path) -> str:
+def render_models_table(folder: Path) -> str:
     """Render the mean over seeds of each suite's plot metric on its headline questions.
 
     What differs by an interval that leaves out zero is in the tables of the suites.
@@ -46,11 +46,11 @@ def render_zoo_table(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def update_zoo_table(page: str, folder: Path) -> str:
+def update_models_table(page: str, folder: Path) -> str:
     """Replace the table of results in docs/models.md."""
     before, _, rest = page.partition(OPENING)
     _, _, after = rest.partition(CLOSING)
-    return f"{before}{OPENING}\n\n{render_zoo_table(folder)}\n\n{CLOSING}{after}"
+    return f"{before}{OPENING}\n\n{render_models_table(folder)}\n\n{CLOSING}{after}"
 
 
 def find_measured_kinds(folder: Path) -> set[str]:

@@ -4,8 +4,9 @@ import statistics
 from pathlib import Path
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.findings import fill_in_figures, format_lead
-from benchmarks.papers.harness.results import (
+from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
+from benchmarks.papers.harness.findings import fill_in_figures
+from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_learning_curves,
     collect_references,
@@ -93,7 +94,7 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 """
 
 
-def render_page(folder: Path) -> str:
+def render_tables(folder: Path) -> str:
     """Render the page of all suites that have records.
 
     Args:
@@ -144,7 +145,6 @@ def render_suite(
             suite,
             measured,
             comparison,
-            lambda value: format_figure(suite, value),
         ),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -243,7 +243,7 @@ def _format_lead(
     # Counting up to each question is compared with the default that does so, too.
     ranker = LIVE if other == COUNTING_LIVE else MODEL
     lead = comparison.compare(default.row.name, other, suite.headline, ranker)
-    return format_lead(lead, lambda value: format_figure(suite, value))
+    return format_lead(suite, lead)
 
 
 def _is_ahead_of_all(
@@ -415,15 +415,3 @@ def _format_spread(suite: Suite, values: list[float], *, bold: bool = False) -> 
     return (
         f"{mean} ± {format_figure(suite, standard_deviation(values))}" if len(values) > 1 else mean
     )
-
-
-def format_figure(suite: Suite, value: float | None) -> str:
-    """Format a figure as the suite does; empty for None."""
-    if value is None:
-        return ""
-    return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
-
-
-def format_row(cells: list[str]) -> str:
-    """Format a row of a table."""
-    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,28 @@
+"""Figures, leads and rows of tables, as the pages of results show them."""
+
+from benchmarks.papers.harness.comparison import Lead
+from benchmarks.papers.harness.suite import Suite
+
+
+def format_figure(suite: Suite, value: float | None) -> str:
+    """Format a figure as the suite does; empty for None."""
+    if value is None:
+        return ""
+    return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
+
+
+def format_signed(suite: Suite, value: float) -> str:
+    """Format a figure with its sign."""
+    text = format_figure(suite, value)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def format_lead(suite: Suite, lead: Lead) -> str:
+    """Format a difference with its 95 % interval, in bold where the interval leaves out zero."""
+    mean, low, high = (format_signed(suite, value) for value in lead)
+    return f"{f'**{mean}**' if lead.is_clear else mean} ({low} to {high})"
+
+
+def format_row(cells: list[str]) -> str:
+    """Format a row of a table."""
+    return f"| {' | '.join(cells)} |"
