@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.tables_page import render_suite, render_tables
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, record_of, suite_in
+from training.evaluation.counting import CountingSettings
 from training.evaluation.report import Difference
 
 
@@ -276,6 +278,30 @@ def test_choices_at_the_end_of_what_was_tried_are_named(
     page = render_suite(suite, [MeasuredRow(row, records), *others])
     assert "Chosen at an end of the values tried: Mercer (half_life_days 30)." in page
     assert "Chosen at an end" not in render_suite(suite, measured)
+
+
+def test_trials_and_counting_at_an_end_are_named(suite: Suite, tmp_path: Path) -> None:
+    measured = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40]})
+    comparison = Comparison.read(tmp_path, suite, measured)
+    assert comparison is not None
+    trials = tuple({"fit.next_time_weight": weight} for weight in (1.0, 0.1, 0.01))
+    row = measured[0].row.model_copy(update={"trials": trials})
+    tried = tuple(
+        TriedSettings(settings=settings, value=value)
+        for settings, value in zip(trials, (0.5, 0.4, 0.6), strict=True)
+    )
+    record = measured[0].records[0].model_copy(update={"trials": tried})
+    page = render_suite(suite, [MeasuredRow(row, (record,)), measured[1]], comparison)
+    assert "Chosen at an end of the values tried: Mercer (next_time_weight 0.01)." in page
+    for settings, end in (
+        (CountingSettings(weight=30.0, half_life_days=None), "weight 30"),
+        (CountingSettings(half_life_days=30.0), "half_life_days 30"),
+        (CountingSettings(half_life_days=240.0, window_days=112.0), None),
+    ):
+        questions = comparison.questions.model_copy(update={"counting": settings})
+        page = render_suite(suite, measured, replace(comparison, questions=questions))
+        assert ("Chosen at an end" in page) is (end is not None)
+        assert end is None or f"the counting references ({end})." in page
 
 
 def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 """The page of results, in Markdown."""
 
+import math
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
@@ -16,7 +20,7 @@ from benchmarks.papers.harness.measured_rows import (
 )
 from benchmarks.papers.harness.search import find_best
 from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.counting import COUNTING_LIVE
+from training.evaluation.counting import COUNTING_LIVE, HALF_LIVES, WEIGHTS, WINDOWS
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 REFERENCES = {
@@ -138,7 +142,7 @@ def render_suite(
         _format_cost(measured),
         _format_peers(suite, measured),
         _format_rising(suite, measured),
-        _format_ends(measured),
+        _format_ends(measured, comparison),
         _format_missing(suite, measured),
         fill_in_figures(
             suite.findings.strip() * has_findings,
@@ -366,28 +370,52 @@ def _format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
 
 
-def _format_ends(measured: list[MeasuredRow]) -> str:
+def _format_ends(measured: list[MeasuredRow], comparison: Comparison | None) -> str:
     """Name the choices that might be better beyond the values that were tried."""
-    ends = [
-        f"{each.row.label} ({', '.join(found)})" for each in measured if (found := list_ends(each))
-    ]
+    found = [(each.row.label, _list_ends(each)) for each in measured]
+    if comparison is not None:
+        found.insert(0, ("the counting references", _list_counting_ends(comparison)))
+    ends = [f"{label} ({', '.join(names)})" for label, names in found if names]
     return f"Chosen at an end of the values tried: {'; '.join(ends)}." if ends else ""
 
 
-def list_ends(measured: MeasuredRow) -> list[str]:
-    """List the settings chosen at the largest or smallest value tried, but for 0 and 1.
+def _list_ends(measured: MeasuredRow) -> list[str]:
+    """List the settings chosen at an end of the values of the row's search or trials."""
+    row, trials = measured.row, measured.records[0].trials
+    if not trials:
+        return []
+    best = find_best(trials)
+    names = row.search or dict.fromkeys(name for trial in row.trials for name in trial)
+    return [
+        f"{name.rpartition('.')[2]} {best.settings[name]:g}"
+        for name in names
+        if name in best.settings
+        and _is_end(
+            best.settings[name],
+            row.search.get(name, [trial[name] for trial in row.trials if name in trial]),
+        )
+    ]
+
+
+def _list_counting_ends(comparison: Comparison) -> list[str]:
+    settings = comparison.questions.counting.model_dump()
+    tried = {"half_life_days": HALF_LIVES, "weight": WEIGHTS, "window_days": WINDOWS}
+    return [
+        f"{name} {settings[name]:g}"
+        for name, values in tried.items()
+        if _is_end(settings[name], [math.inf if value is None else value for value in values])
+    ]
+
+
+def _is_end(chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
+    """Return whether a number is the largest or the smallest of some numbers, but for 0 and 1.
 
     Those two are ends of what a setting can be, such as a share or a decay, or turn it off.
     """
-    ends = []
-    best = find_best(measured.records[0].trials) if measured.records[0].trials else None
-    for name, values in measured.row.search.items():
-        numbers = [value for value in values if isinstance(value, int | float)]
-        chosen = None if best is None else best.settings.get(name)
-        if len(numbers) == len(values) > 1 and isinstance(chosen, int | float):
-            is_end = chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
-            ends += [f"{name.rpartition('.')[2]} {chosen:g}"] * is_end
-    return ends
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if not isinstance(chosen, int | float) or len({*numbers}) < 2 or len(numbers) < len(values):
+        return False
+    return chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
 
 
 def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
