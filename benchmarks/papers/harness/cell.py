@@ -56,6 +56,16 @@ from training.fitting.fit import EpochReport
 from training.run import begin_run, build_dataset, fit_recommender, rank_on_test, write_outcome
 
 
+MEASURING = ("model", "training", "benchmarks/papers/peers")
+"""Folders of code that figures depend on."""
+
+RUNNING = tuple(
+    f"benchmarks/papers/harness/{name}.py"
+    for name in ("cell", "choice", "question_ranks", "search")
+)
+"""Files of this harness that they depend on."""
+
+
 class Cell(Config):
     """A row and a seed to run, its data, and the path of its record."""
 
@@ -343,12 +353,17 @@ def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
 
 @cache
 def digest_code() -> str:
-    """Compute a digest of all code that a figure depends on: models, training and this harness."""
+    """Compute a digest of the code that a figure depends on: models, training, runs and peers.
+
+    What only renders pages is left out.
+    """
+    found = [file for folder in MEASURING for file in (CODE / folder).rglob("*.py")]
+    found += [CODE / name for name in (*RUNNING, "benchmarks/speed/peers/peer_runs.py")]
+    found += (CODE / "benchmarks/papers/peers/constraints").glob("*.txt")
     digest_of = hashlib.sha256()
-    for folder in ("model", "training", "benchmarks/papers"):
-        for file in sorted((CODE / folder).rglob("*.py")):
-            digest_of.update(file.relative_to(CODE).as_posix().encode() + b"\0")
-            digest_of.update(file.read_bytes())
+    for file in sorted(found):
+        digest_of.update(file.relative_to(CODE).as_posix().encode() + b"\0")
+        digest_of.update(file.read_bytes())
     return digest_of.hexdigest()
 
 
