@@ -143,12 +143,12 @@ def test_what_a_weekday_tells_of_later_choices_is_known() -> None:
 
 
 def test_chance_tells_nothing_of_later_choices() -> None:
-    told = 0
+    found = 0
     for seed in range(40):
         hour, weekday, month = profile_events(draw_events(days=60, seed=seed)).activity
-        told += hour.decides_items + weekday.decides_items
+        found += hour.decides_items + weekday.decides_items
         assert month.gain is None
-    assert told <= 2
+    assert found <= 2
 
 
 def test_later_choices_of_new_items_only_are_not_measured() -> None:
