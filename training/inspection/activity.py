@@ -36,7 +36,7 @@ class Activity:
         noise: the distance that chance alone would cause with as many visits.
         overlap: how alike the items of two parts are (Morisita, 1 if alike); None for months, which
             drift would confound, and if there are not enough events.
-        gain: how well the part tells what is chosen: the mean rise of the logarithm of an item's
+        gain: how well the part predicts what is chosen: the mean rise of the logarithm of an item's
             predicted share, for the later half of the events, where the shares in the part are
             counted in the earlier half, too, beside those of all parts. None as for `overlap`.
         gain_error: its standard error over users; None likewise.
