@@ -58,8 +58,8 @@ def papers_command(
             return
         # Imported here: the images of the service hold no benchmarks.
         from benchmarks.papers.harness.comparison import Comparison  # noqa: PLC0415
-        from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.measured_rows import read_measured  # noqa: PLC0415
+        from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
         from benchmarks.papers.harness.tables_page import render_suite  # noqa: PLC0415
 

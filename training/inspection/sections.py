@@ -216,7 +216,9 @@ def _describe_activity(activity: Activity) -> Fact:
     if activity.overlap is not None:
         remark += f"; overlap of the items {min(activity.overlap, 1):.2f}"
     if activity.gain is not None:
-        remark += f"; {'predicts' if activity.decides_items else 'does not predict'} what is chosen later"
+        remark += (
+            f"; {'predicts' if activity.decides_items else 'does not predict'} what is chosen later"
+        )
     return Fact(label, "uneven" if activity.is_uneven else "even", remark)
 
 

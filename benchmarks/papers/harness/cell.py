@@ -55,7 +55,6 @@ from training.evaluation.report import (
 from training.fitting.fit import EpochReport
 from training.run import begin_run, build_dataset, fit_recommender, rank_on_test, write_outcome
 
-
 MEASURING = ("model", "training", "benchmarks/papers/peers")
 """Folders of code that figures depend on."""
 
