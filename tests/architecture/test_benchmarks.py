@@ -169,3 +169,14 @@ def test_every_record_names_its_command_data_and_machine() -> None:
         assert record.command.startswith("kairos bench papers")
         assert all(len(sha256) == 64 for sha256 in record.data.values())
         assert record.processor
+
+
+def test_the_example_of_comparing_two_rows_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = re.findall(
+        r"```python\n(.*?)```", document("benchmarks/papers/suites/README.md"), re.S
+    )
+    monkeypatch.chdir(ROOT)
+    exec(blocks[-1], {})  # noqa: S102 - of this repository
+    assert capsys.readouterr().out.startswith("Lead(mean=0.0")
