@@ -178,5 +178,5 @@ def test_the_example_of_comparing_two_rows_runs(
         r"```python\n(.*?)```", document("benchmarks/papers/suites/README.md"), re.S
     )
     monkeypatch.chdir(ROOT)
-    exec(blocks[-1], {})  # noqa: S102 - of this repository
+    exec(blocks[-1], {})
     assert capsys.readouterr().out.startswith("Lead(mean=0.0")
