@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -55,14 +55,17 @@ from training.evaluation.report import (
 from training.fitting.fit import EpochReport
 from training.run import begin_run, build_dataset, fit_recommender, rank_on_test, write_outcome
 
-MEASURING = ("model", "training", "benchmarks/papers/peers")
-"""Folders of code that figures depend on."""
+MEASURING_FOLDERS = ("model", "training", "benchmarks/papers/peers")
+"""Code that figures depend on."""
 
-RUNNING = tuple(
-    f"benchmarks/papers/harness/{name}.py"
-    for name in ("cell", "choice", "question_ranks", "search")
+MEASURING_FILES = (
+    "benchmarks/papers/harness/cell.py",
+    "benchmarks/papers/harness/choice.py",
+    "benchmarks/papers/harness/question_ranks.py",
+    "benchmarks/papers/harness/search.py",
+    "benchmarks/speed/peers/peer_runs.py",
 )
-"""Files of this harness that they depend on."""
+"""More of it."""
 
 
 class Cell(Config):
@@ -117,11 +120,6 @@ class Cell(Config):
         except (FileNotFoundError, TrainingError):
             return False
         return found.settings_sha256 == digest(self.settings) and found.data == self.data
-
-    @property
-    def trials_file(self) -> Path:
-        """The file of the trials of its row."""
-        return find_trials(self.record.parent, self.row, self.settings, self.data)
 
 
 class ProgressEvent(Measurements):
@@ -231,9 +229,7 @@ def _run_recipe(
     chosen, config = Chosen(), cell.config
     if cell.choice:
         measure = build_measure(config, events, items)
-        chosen = choose_once(
-            cell.trials_file, cell.choice, measure, partial(_report_trial, cell, report_progress)
-        )
+        chosen = _choose(cell, cell.choice, measure, report_progress)
         config = replace_settings(config, find_best(chosen.trials).settings)
     with tempfile.TemporaryDirectory() as output:
         run = begin_run(config, Path(output), progress=reporter, device=torch.device(cell.device))
@@ -310,10 +306,7 @@ def _run_peer(
         )
 
     # One trial finds the epochs, if there is no choice.
-    choice = cell.choice or ({},)
-    chosen = choose_once(
-        cell.trials_file, choice, measure, partial(_report_trial, cell, report_progress)
-    )
+    chosen = _choose(cell, cell.choice or ({},), measure, report_progress)
     best = find_best(chosen.trials)
     config = _replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
@@ -356,8 +349,8 @@ def digest_code() -> str:
 
     What only renders pages is left out.
     """
-    found = [file for folder in MEASURING for file in (CODE / folder).rglob("*.py")]
-    found += [CODE / name for name in (*RUNNING, "benchmarks/speed/peers/peer_runs.py")]
+    found = [file for folder in MEASURING_FOLDERS for file in (CODE / folder).rglob("*.py")]
+    found += [CODE / name for name in MEASURING_FILES]
     found += (CODE / "benchmarks/papers/peers/constraints").glob("*.txt")
     digest_of = hashlib.sha256()
     for file in sorted(found):
@@ -416,19 +409,28 @@ class _ProgressReporter:
         )
 
 
-def _report_trial(
-    cell: Cell, report_progress: ReportProgress, number: int, trial: TriedSettings
-) -> None:
-    report_progress(
-        ProgressEvent(
-            trial=number,
-            epoch=number,
-            of=number,
-            share=1,
-            validation={cell.config.fit.monitor: trial.value},
-            seconds=trial.cpu_seconds,
+def _choose(
+    cell: Cell,
+    choice: Choice,
+    measure: Callable[[Settings], TriedSettings],
+    report_progress: ReportProgress,
+) -> Chosen:
+    """Choose the settings of a cell's row, and report every trial."""
+
+    def report_trial(number: int, trial: TriedSettings) -> None:
+        report_progress(
+            ProgressEvent(
+                trial=number,
+                epoch=number,
+                of=number,
+                share=1,
+                validation={cell.config.fit.monitor: trial.value},
+                seconds=trial.cpu_seconds,
+            )
         )
-    )
+
+    file = find_trials(cell.record.parent, cell.row, cell.settings, cell.data)
+    return choose_once(file, choice, measure, report_trial)
 
 
 def _format_command(cell: Cell) -> str:

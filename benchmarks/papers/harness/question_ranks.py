@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from benchmarks.papers.harness.record import describe_problem, write_atomically
+from benchmarks.papers.harness.problems import format_problems
+from benchmarks.papers.harness.record import write_atomically
 from model.config import Config
 from model.errors import TrainingError
 from training.data.dataset import Dataset
@@ -110,7 +111,7 @@ class RankedQuestions(Config):
         try:
             return cls.model_validate_json(file.read_text("utf-8"))
         except (FileNotFoundError, ValueError) as error:
-            problem = describe_problem(error) if isinstance(error, ValueError) else "it is missing"
+            problem = format_problems(error) if isinstance(error, ValueError) else "it is missing"
             raise TrainingError(
                 f"the questions of a suite's records are in {file}, but cannot be read: {problem}; "
                 "restore it, or delete the records and run the rows again"

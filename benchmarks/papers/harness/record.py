@@ -4,8 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.suite import Settings
 from model.config import Measurements
 from model.errors import TrainingError
@@ -131,22 +132,13 @@ class Record(Measurements):
         except ValueError as error:
             raise TrainingError(
                 f"a record is JSON as `kairos bench papers` writes it, but {file} is not: "
-                f"{describe_problem(error)}; restore it, or delete it and run its row again"
+                f"{format_problems(error)}; restore it, or delete it and run its row again"
             ) from error
 
     def write(self, file: Path) -> None:
         """Write atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, self.model_dump(mode="json"))
-
-
-def describe_problem(error: ValueError) -> str:
-    """Describe in one line, without the content, why a file or table is not valid."""
-    if not isinstance(error, ValidationError):
-        return str(error).partition("\n")[0]
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def write_atomically(file: Path, content: object) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 from pydantic import JsonValue, ValidationError
 
+from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TriedSettings
-from benchmarks.papers.harness.suite import Settings, format_problems, merge
+from benchmarks.papers.harness.suite import Settings, merge
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig

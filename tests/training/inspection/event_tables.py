@@ -67,7 +67,7 @@ def draw_choices_by_weekday(*, users: int, shuffled: bool = False) -> pl.DataFra
     """Draw one choice a day per user: at weekends of other items than on workdays.
 
     Args:
-        shuffled: whether the items are exchanged between days, so that weekdays tell nothing.
+        shuffled: whether the items are exchanged between days, so that weekdays predict nothing.
     """
     rng = np.random.default_rng(0)
     days = np.tile(np.arange(60), users)

@@ -132,7 +132,7 @@ def test_items_chosen_by_weekday_lower_the_overlap() -> None:
     assert weekday.overlap == pytest.approx(11 / 21, abs=0.01)
 
 
-def test_what_a_weekday_tells_of_later_choices_is_known() -> None:
+def test_how_well_a_weekday_predicts_choices_is_known() -> None:
     weekday = profile_events(draw_choices_by_weekday(users=200)).activity[1]
     # Eight items of sixteen are possible on a day, with shares of 1 / 5.7 on workdays.
     by_day = 5 / 7 * np.log(7 / 5) + 2 / 7 * np.log(7 / 2)
@@ -142,7 +142,7 @@ def test_what_a_weekday_tells_of_later_choices_is_known() -> None:
     assert 0 < weekday.gain_error < 0.02
 
 
-def test_chance_tells_nothing_of_later_choices() -> None:
+def test_chance_predicts_no_later_choices() -> None:
     found = 0
     for seed in range(40):
         hour, weekday, month = profile_events(draw_events(days=60, seed=seed)).activity
