@@ -81,13 +81,14 @@ def ablations_command(
             threads=threads,
             epochs=epochs,
             benchmark="ablations",
-            keeps_questions=True,
         )
         if quick:
 
             def render_tables(found: Path) -> list[str]:
                 measured = ((each, read_ablation(found, each)) for each in whole)
-                return [render_ablation(each, rows_of) for each, rows_of in measured if rows_of]
+                return [
+                    render_ablation(found, each, rows_of) for each, rows_of in measured if rows_of
+                ]
 
             succeeded = run_quickly(suites, selection, jobs, render_tables)
         else:

@@ -35,6 +35,9 @@ from benchmarks.papers.harness.summary_page import (
 )
 from benchmarks.papers.harness.tables_page import render_tables
 from model.config import Config
+from model.encoders.self_attention import SelfAttentionConfig
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.mercer import MercerConfig
 from tests.architecture.members import MEMBERS, kind
 from tests.architecture.repository import ROOT, document
 
@@ -70,6 +73,18 @@ def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
     for row in suite.rows:
         suite.build_config(row, seed=0)
         assert (build_peer(suite, row) is None) == (row.role != "peer")
+
+
+def test_rows_of_presets_have_the_initial_values_of_the_authors() -> None:
+    suite = Suite.read(PAPERS / "suites" / "stackoverflow.toml")
+    presets = {
+        "mercer_preset": MercerConfig.from_paper_code(dim=64, degree=5),
+        "bochner_nonparametric_preset": BochnerNonparametricConfig.from_paper_code(dim=64),
+    }
+    for name, preset in presets.items():
+        encoder = suite.build_config(suite.row(name), seed=0).encoder
+        assert isinstance(encoder, SelfAttentionConfig)
+        assert encoder.time_encoding == preset
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.ablations.harness.ablations import (
@@ -9,12 +8,12 @@ from benchmarks.ablations.harness.ablations import (
     read_ablation,
     select_rows,
 )
-from benchmarks.ablations.harness.effects import average_metric, measure_effect, pair_records
+from benchmarks.ablations.harness.effects import keep_comparable
 from benchmarks.ablations.harness.page import render_ablation, render_ablations
 from benchmarks.papers.harness.cell import run_cell
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.question_values import decode_values, encode_values
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_ablations import (
@@ -22,6 +21,7 @@ from tests.benchmarks.tiny_ablations import (
     ablation_record_of,
     folder_with_ablations,
     read_tiny_ablation,
+    write_questions,
 )
 
 FULL = {"model": 100, "model_live": 120, "model_withheld": 80}
@@ -30,7 +30,9 @@ NO_DRIFT = {"model": 70, "model_withheld": 80}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_with_ablations(tmp_path_factory.mktemp("benchmarks"))
+    folder = folder_with_ablations(tmp_path_factory.mktemp("benchmarks"))
+    write_questions(folder / "ablations")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,12 @@ def suite(folder: Path) -> Suite:
 
 def measure(suite: Suite, row: str, right: dict[str, int], **options: int) -> MeasuredRow:
     return MeasuredRow(suite.row(row), (ablation_record_of(suite, row, right, **options),))
+
+
+def compare(folder: Path, suite: Suite, *measured: MeasuredRow) -> Comparison:
+    comparison = Comparison.read(folder / "ablations", suite, measured)
+    assert comparison is not None
+    return comparison
 
 
 def test_a_row_that_changes_nothing_is_not_run(suite: Suite) -> None:
@@ -68,23 +76,26 @@ def test_a_row_keeps_everything_but_its_part(suite: Suite) -> None:
     assert no_drift == full.model_copy(update={"wide": wide})
 
 
-def test_an_effect_is_the_difference_on_the_same_questions(suite: Suite) -> None:
-    pairs = pair_records(measure(suite, "no_drift", NO_DRIFT), measure(suite, "full", FULL))
-    effect = measure_effect(pairs, "model")
+def test_an_effect_is_the_difference_on_the_same_questions(suite: Suite, folder: Path) -> None:
+    comparison = compare(
+        folder, suite, measure(suite, "full", FULL), measure(suite, "no_drift", NO_DRIFT)
+    )
+    effect = comparison.compare("no_drift", "full")
     assert effect.mean == pytest.approx(-0.15)
-    assert -0.22 < effect.low < -0.16
-    assert -0.14 < effect.high < -0.09
-    assert measure_effect(pairs, "model_withheld") == (0, 0, 0)
+    assert effect.low < -0.15 < effect.high < 0
+    assert comparison.compare("no_drift", "full", ranker="model_withheld") == (0, 0, 0)
 
 
-def test_a_model_without_counts_is_its_own_live_model(suite: Suite) -> None:
-    row = measure(suite, "no_drift", NO_DRIFT)
-    pairs = pair_records(row, measure(suite, "full", FULL))
-    assert measure_effect(pairs, "model_live").mean == pytest.approx((70 - 120) / 200)
-    assert average_metric(row.records, "model_live", "accuracy") == pytest.approx(0.35)
+def test_a_model_without_counts_is_its_own_live_model(suite: Suite, folder: Path) -> None:
+    comparison = compare(
+        folder, suite, measure(suite, "full", FULL), measure(suite, "no_drift", NO_DRIFT)
+    )
+    effect = comparison.compare("no_drift", "full", ranker="model_live")
+    assert effect.mean == pytest.approx((70 - 120) / 200)
+    assert comparison.resample("no_drift", ranker="model_live").mean == pytest.approx(0.35)
 
 
-def test_values_are_averaged_over_seeds_first(suite: Suite) -> None:
+def test_the_interval_of_an_effect_is_over_users_and_seeds(suite: Suite, folder: Path) -> None:
     rows = {
         name: MeasuredRow(
             suite.row(name),
@@ -95,39 +106,43 @@ def test_values_are_averaged_over_seeds_first(suite: Suite) -> None:
         )
         for name, right in (("full", (100, 50)), ("no_drift", (50, 100)))
     }
-    pairs = pair_records(rows["no_drift"], rows["full"])
-    assert len(pairs) == 2
-    assert measure_effect(pairs, "model") == (0, 0, 0)
+    effect = compare(folder, suite, rows["full"], rows["no_drift"]).compare("no_drift", "full")
+    assert effect.mean == 0
+    assert effect.low < -0.2 < 0.2 < effect.high
 
 
 def test_only_runs_of_the_same_length_and_seed_are_compared(suite: Suite) -> None:
     full = measure(suite, "full", FULL)
-    assert pair_records(measure(suite, "no_drift", NO_DRIFT, epochs=2), full) == []
-    assert pair_records(measure(suite, "no_drift", NO_DRIFT, seed=1), full) == []
-    assert len(pair_records(measure(suite, "no_drift", NO_DRIFT), full)) == 1
+    for other in (
+        measure(suite, "no_drift", NO_DRIFT, epochs=2),
+        measure(suite, "no_drift", NO_DRIFT, seed=1),
+    ):
+        assert keep_comparable([full, other]) == [full]
+    same = measure(suite, "no_drift", NO_DRIFT)
+    assert keep_comparable([full, same]) == [full, same]
 
 
-def test_the_table_has_effects_with_their_intervals(suite: Suite) -> None:
+def test_the_table_has_effects_with_their_intervals(suite: Suite, folder: Path) -> None:
     rows = [
         measure(suite, "full", FULL),
         measure(suite, "no_drift", NO_DRIFT),
         measure(suite, "small", FULL, epochs=2),
     ]
-    page = render_ablation(suite, rows)
+    page = render_ablation(folder / "ablations", suite, rows)
     epochs = suite.build_config(suite.row("full"), 0).fit.epochs
-    assert f"accuracy on 200 questions; epochs: at most {epochs}." in page
-    shorter = render_ablation(suite, [measure(suite, "full", FULL, epochs=2)])
+    assert f"accuracy on 200 questions of 50 users; epochs: at most {epochs}." in page
+    shorter = render_ablation(folder / "ablations", suite, [measure(suite, "full", FULL, epochs=2)])
     assert f"at most 2 (the recipe's: {epochs}; compare within this table)." in shorter
-    assert "| all of it | 60.00 |  | 50.00 |  | 40.00 |  | 10 |" in page
+    assert "| all of it | 60.00 |  | 50.00 |  | 40.00 |  | 1 | 10 |" in page
     line = next(line for line in page.splitlines() if line.startswith("| without drift |"))
     assert "| 35.00 | **-25.00** (" in line
-    assert "| 40.00 | +0.00 (+0.00 to +0.00) | 10 |" in line
+    assert "| 40.00 | +0.00 (+0.00 to +0.00) | 1 | 10 |" in line
     assert "Not in the recipe here: no baskets." in page
     assert "Without a comparable record: without the wide part; small." in page
 
 
-def test_without_the_whole_recipe_nothing_is_compared(suite: Suite) -> None:
-    page = render_ablation(suite, [measure(suite, "no_drift", NO_DRIFT)])
+def test_without_the_whole_recipe_nothing_is_compared(suite: Suite, folder: Path) -> None:
+    page = render_ablation(folder / "ablations", suite, [measure(suite, "no_drift", NO_DRIFT)])
     assert page == "Without a record of all of it, nothing can be compared."
 
 
@@ -136,6 +151,7 @@ def test_records_count_at_any_epochs_but_not_with_other_settings(
 ) -> None:
     papers = folder_with_ablations(tmp_path) / "papers"
     folder = tmp_path / "ablations"
+    write_questions(folder)
     for epochs in (2, None):
         record = ablation_record_of(suite, "full", FULL, epochs=epochs)
         record.write(folder / "results" / "tiny" / "full-0.json")
@@ -145,19 +161,31 @@ def test_records_count_at_any_epochs_but_not_with_other_settings(
         update={"recommended": {**(suite.recommended or {}), "encoder": {"dim": 8}}}
     )
     assert read_ablation(folder, larger) == []
-    record.model_copy(update={"questions": None}).write(folder / "results" / "tiny" / "full-0.json")
+    unranked = record.model_copy(update={"questions_sha256": None})
+    unranked.write(folder / "results" / "tiny" / "full-0.json")
     assert read_ablation(folder, suite) == []
 
 
-def test_findings_stand_above_the_tables(tmp_path: Path) -> None:
-    text = 'findings = "Nothing stands out."\n' + ABLATIONS
+def test_findings_have_the_figures_of_the_records(suite: Suite, tmp_path: Path) -> None:
+    text = ABLATIONS + '[findings]\ntiny = "Drift is worth {full - no_drift}."\n'
     papers = folder_with_ablations(tmp_path, text) / "papers"
-    page = render_ablations(tmp_path / "ablations", papers)
-    assert page.endswith("Nothing stands out.\n")
+    folder = tmp_path / "ablations"
+    write_questions(folder)
+    ablation_record_of(suite, "full", FULL).write(folder / "results" / "tiny" / "full-0.json")
+    assert "Drift" not in render_ablations(folder, papers)
+    other = ablation_record_of(suite, "no_drift", NO_DRIFT)
+    other.write(folder / "results" / "tiny" / "no_drift-0.json")
+    assert "\nDrift is worth **+15.00** (" in render_ablations(folder, papers)
+
+
+def test_findings_of_an_unknown_suite_are_refused(tmp_path: Path) -> None:
+    folder_with_ablations(tmp_path, ABLATIONS + '[findings]\nhuge = "Nothing."\n')
+    with pytest.raises(TrainingError, match=r"\['tiny'\], but got \['huge'\]"):
+        Ablations.read(tmp_path / "ablations")
 
 
 @pytest.mark.slow
-def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
+def test_a_cell_of_an_ablation_keeps_ranks_and_command(tmp_path: Path) -> None:
     folder = folder_with_ablations(tmp_path)
     suite = select_rows(read_tiny_ablation(folder), ("small",)).shorten(1)
     selection = Selection(
@@ -165,24 +193,17 @@ def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
         folder / "ablations" / "results",
         epochs=1,
         benchmark="ablations",
-        keeps_questions=True,
     )
     (cell,) = plan(suite, selection).cells
     record = run_cell(cell, lambda _: None)
-    assert record.questions is not None
-    assert {*record.questions} == {"model", "model_live", "model_withheld"}
-    for ranker, text in record.questions.items():
-        row = record.report.rows[ranker]
-        values = decode_values(text)
-        assert len(values) == row["questions"]
-        assert values.mean() == pytest.approx(row["accuracy"])
+    assert {*record.ranks} == {"model", "model_live", "model_withheld"}
+    measured = MeasuredRow(suite.rows[0], (record,))
+    comparison = Comparison.read(folder / "ablations", suite, [measured])
+    assert comparison is not None
+    for ranker in record.ranks:
+        values = comparison.compute_values("small", ranker)
+        assert values.mean() == pytest.approx(record.report.rows[ranker]["accuracy"])
     assert record.command == (
         "kairos bench ablations --suite tiny --rows small --seeds 0 --epochs 1"
     )
     assert cell.is_done
-
-
-def test_values_survive_their_encoding() -> None:
-    values = np.random.default_rng(0).random(1_000)
-    assert np.abs(decode_values(encode_values(values)) - values).max() < 3e-4
-    assert len(encode_values(np.zeros(10_000))) < 100

@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.ablations.harness.ablations import Ablations
-from benchmarks.papers.harness.question_values import encode_values
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.recommended import recommend_for_suite
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, record_of
+from training.evaluation.counting import CountingSettings
+
+DIGEST = "3" * 64
 
 RECOMMENDED_ROW = """
 [[rows]]
@@ -47,7 +50,8 @@ label = "small"
 encoder = { dim = 8, layers = 1, feed_forward = 8 }
 """
 
-QUESTIONS = 200
+USERS, QUESTIONS = 50, 200
+"""Every user has four questions."""
 
 
 def folder_with_ablations(folder: Path, ablations: str = ABLATIONS) -> Path:
@@ -76,15 +80,26 @@ def ablation_record_of(
     """
     suite = suite if epochs is None else suite.shorten(epochs)
     record = record_of(suite, suite.row(row), seed, right["model"] / QUESTIONS)
-    answers = {name: np.arange(QUESTIONS) < count for name, count in right.items()}
-    rows = {
-        name: {"accuracy": count / QUESTIONS, "questions": 200.0} for name, count in right.items()
-    }
     return record.model_copy(
         update={
-            "report": record.report.model_copy(update={"rows": rows}),
-            "questions": {
-                name: encode_values(values.astype(np.float64)) for name, values in answers.items()
+            "questions_sha256": DIGEST,
+            "ranks": {
+                name: encode_integers(np.where(np.arange(QUESTIONS) < count, 1, 2))
+                for name, count in right.items()
             },
         }
     )
+
+
+def write_questions(folder: Path) -> None:
+    """Write the questions of those records into results/ of a folder."""
+    number = np.arange(QUESTIONS)
+    RankedQuestions(
+        sha256=DIGEST,
+        users=encode_integers(number % USERS),
+        targets=encode_integers(np.ones_like(number)),
+        after_a_gap=encode_integers(np.ones_like(number)),
+        cold_targets=0,
+        counting=CountingSettings(),
+        references={},
+    ).write(folder / "results" / "tiny")

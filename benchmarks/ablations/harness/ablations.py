@@ -25,8 +25,9 @@ class Ablations(Config):
 
     suites: Annotated[tuple[str, ...], Field(min_length=1)]
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
-    findings: str = ""
-    """What the tables show, in Markdown, above them."""
+    findings: dict[str, str] = Field(default_factory=dict)
+    """What the table of a suite shows, in Markdown, by suite; its figures come from the records,
+    see `benchmarks.papers.harness.findings`."""
 
     @field_validator("rows", mode="before")
     @classmethod
@@ -51,6 +52,11 @@ class Ablations(Config):
             ) from error
         except ValueError as error:
             raise TrainingError(f"{FILE} is not valid: {error}; correct it") from error
+        if other := sorted({*found.findings} - {*found.suites}):
+            raise TrainingError(
+                f"findings are of suites of {FILE}, {[*found.suites]}, but got {other}; correct "
+                "the name"
+            )
         names = [row.name for row in found.rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise TrainingError(f"rows have distinct names, but {FILE} has {twice} twice; rename")
@@ -71,7 +77,8 @@ class Ablations(Config):
                 f"check the name, or add it to {FILE}"
             )
         suite = Suite.read(papers / "suites" / f"{name}.toml")
-        return suite.model_copy(update={"rows": self.rows, "curves": (), "panels": ()})
+        changes = {"rows": self.rows, "findings": self.findings.get(name, "")}
+        return suite.model_copy(update=changes | {"limits": "", "curves": (), "panels": ()})
 
 
 def select_rows(suite: Suite, names: tuple[str, ...] = ()) -> Suite:
@@ -108,7 +115,7 @@ def read_ablation(folder: Path, suite: Suite) -> list[MeasuredRow]:
 
 def is_current_at_its_epochs(record: Record, suite: Suite, row: Row) -> bool:
     """Return whether a record's settings equal the suite's, apart from the number of epochs."""
-    return record.questions is not None and is_current(
+    return record.questions_sha256 is not None and is_current(
         record, suite.shorten(get_epochs(record)), row
     )
 

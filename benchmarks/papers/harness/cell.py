@@ -23,7 +23,6 @@ from pydantic import Field, JsonValue, PositiveFloat, TypeAdapter
 
 from benchmarks.papers.harness.choice import Chosen, choose_once, find_trials
 from benchmarks.papers.harness.question_ranks import OWN, RankedQuestions, encode_ranks
-from benchmarks.papers.harness.question_values import encode_values
 from benchmarks.papers.harness.record import (
     CurvePoint,
     PeerRun,
@@ -45,7 +44,6 @@ from training.data.sources import read_events, read_items
 from training.evaluation.counting import tune_counting
 from training.evaluation.metrics import Ranks
 from training.evaluation.report import (
-    LIVE,
     MODEL,
     WITHHELD,
     Report,
@@ -95,8 +93,6 @@ class Cell(Config):
     threads: int = 1
     epochs: int | None = None
     """Epochs in place of the recipe's, for the command of the record."""
-    metric: str | None = None
-    """The metric whose value on every question is kept; none by default."""
     users: int | None = None
     """Size of a sample of users, for a quick look; all by default."""
     keep: Path | None = None
@@ -203,13 +199,6 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         curve=run.curve,
         trials=run.chosen.trials,
         peer=run.peer,
-        questions=None
-        if cell.metric is None
-        else {
-            name: encode_values(run.ranks_of[name].per_question(cell.metric))
-            for name in (MODEL, LIVE, WITHHELD)
-            if name in run.ranks_of
-        },
         attention_profile=run.attention_profile,
     )
     run.questions.write(cell.record.parent)

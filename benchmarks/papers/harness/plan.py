@@ -31,8 +31,6 @@ class Selection(NamedTuple):
     users: int | None = None
     keep: Path | None = None
     benchmark: str = "papers"
-    keeps_questions: bool = False
-    """Whether records hold the suite's main metric of every question."""
 
 
 class Plan(NamedTuple):
@@ -101,7 +99,6 @@ def _build_cell(
         threads=selection.threads,
         epochs=selection.epochs,
         benchmark=selection.benchmark,
-        metric=suite.plot if selection.keeps_questions else None,
         users=selection.users,
         keep=keep,
     )

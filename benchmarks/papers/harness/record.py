@@ -114,9 +114,6 @@ class Record(Measurements):
     """The settings tried before, if the row has a search space; the best ones are in `config`."""
     peer: PeerRun | None = None
     """Of a peer, how it was run."""
-    questions: dict[str, str] | None = None
-    """The suite's main metric of every test question, by ranker, if the cell keeps it; see
-    `benchmarks.papers.harness.question_values`."""
     attention_profile: list[ProfilePoint] | None = None
     """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
 
