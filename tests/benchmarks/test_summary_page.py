@@ -40,7 +40,7 @@ def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
-    assert "- **A tiny world**,: Ahead of all 3 references, rivals, peers that were run." in page
+    assert "- **A tiny world**,. Ahead of all 3 references, rivals, peers that were run." in page
     assert "Degree 2 50.00; lead **+31.00** (" in page
 
 
@@ -92,7 +92,7 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
 def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
     ahead = "Ahead of all 2 references, rivals that were run."
-    assert f"{ahead} Without a record: Positional; 1 method." in page
+    assert f"{ahead}\n  - Without a record: Positional; 1 method.\n" in page
     assert "| not run |" in page
 
 

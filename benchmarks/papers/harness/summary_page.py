@@ -197,12 +197,14 @@ def _render_limits(result: SuiteResult) -> str:
     suite, opponents = result.suite, result.opponents
     behind = [each for each in opponents if each.lead.high < 0]
     level = [each for each in opponents if each.lead.low <= 0 <= each.lead.high]
+    kinds = {each.kind for each in opponents}
+    names = ", ".join(f"{kind}s" for kind in COLUMNS if kind in kinds)
+    ahead = len(opponents) - len(behind) - len(level)
+    first = f"Ahead of {ahead} of {len(opponents)} {names} that were run."
+    if ahead == len(opponents):
+        first = f"Ahead of all {ahead} {names} that were run."
     sentences = [f"Behind {_list_leads(suite, behind)}."] * bool(behind)
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
-    if not sentences:
-        kinds = {each.kind for each in opponents}
-        names = ", ".join(f"{kind}s" for kind in COLUMNS if kind in kinds)
-        sentences = [f"Ahead of all {len(opponents)} {names} that were run."]
     sentences += _name_others_not_passed(result)
     sentences += _name_missing(result)
     why = fill_in_figures(
@@ -212,7 +214,8 @@ def _render_limits(result: SuiteResult) -> str:
         result.comparison,
     )
     title, _, task = suite.title.partition(":")
-    return f"- **{title}**,{task}: {' '.join([*sentences, why]).strip()}\n"
+    lines = [f"- **{title}**,{task}. {' '.join([first, why]).strip()}"]
+    return "\n".join([*lines, *(f"  - {sentence}" for sentence in sentences)]) + "\n"
 
 
 def _name_others_not_passed(result: SuiteResult) -> list[str]:
