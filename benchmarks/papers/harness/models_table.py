@@ -8,7 +8,7 @@ from benchmarks.papers.harness.figures import format_figure, format_row
 from benchmarks.papers.harness.measured_rows import read_measured
 from benchmarks.papers.harness.suite import Suite
 
-SUITES = ("stackoverflow", "ml100k", "ml1m-subset", "retail", "complete-journey")
+SUITES = ("stackoverflow", "ml100k", "ml1m-by-time", "retail", "complete-journey", "yelp")
 
 OPENING, CLOSING = "<!-- numbers reached -->", "<!-- rendered from the records -->"
 """The markers around the table on the page."""

@@ -33,14 +33,7 @@ REFERENCES = {
     "counting_live": "counting, live",
 }
 
-OLDER_RECORDS = """\
-- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
-  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)):
-  the questions of later tables differ, and so do the figures of their references.
-"""
-"""Stands on every page of results."""
-
-OPENING = f"""\
+OPENING = """\
 # Recorded results
 
     kairos bench papers --suite stackoverflow        # train rows without a record, then render
@@ -64,8 +57,7 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   one that was made for repeats or reads the query time, or the default with another way to read
   time; a peer is another library's implementation, run by that library.
 - Methods and SLRC train as the default does: the same tokens per step, learning rates, starting
-  item vectors, most epochs and patience. What a row changes is in its suite. In tables recorded
-  before 2026-11-27 they have a budget of their own, and no lead is shown.
+  item vectors, most epochs and patience. What a row changes is in its suite.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
@@ -92,7 +84,6 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   another item of the same basket, so there a peer's figure is of another task than its training.
   Their learning rates are those of their libraries. Beside some trials of a peer, a rival that
   only counts has up to a hundred, since one takes seconds.
-{OLDER_RECORDS}\
 """
 
 
