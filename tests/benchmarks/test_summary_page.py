@@ -42,6 +42,7 @@ def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
     assert "- **A tiny world**,. Ahead of all 3 references, rivals, peers that were run." in page
     assert "Degree 2 50.00; lead **+31.00** (" in page
+    assert "peer that was run: none.\nWhere it is: A tiny world.\n" in page
 
 
 def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
@@ -49,6 +50,7 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     page = page_of(tmp_path, answers)
     assert "Behind Positional, **-29.00** (" in page
     assert "Not shown to be ahead of Degree 2, +1.00 (" in page
+    assert "peer that was run: A tiny world.\nWhere it is: none.\n" in page
     assert page.index("Behind Positional") < page.index("## In one picture")
 
 

@@ -20,6 +20,9 @@ from training.evaluation.counting import COUNTING_LIVE
 COLUMNS = ("reference", "rival", "peer", "method", "control")
 """Kinds of opponents, in the order of the page."""
 
+OTHERS = ("reference", "rival", "peer")
+"""The kinds that the default is meant to be ahead of."""
+
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
 """The markers around the table in the README."""
 
@@ -133,6 +136,7 @@ def render_summary(results: Sequence[SuiteResult], folder: Path) -> str:
     parts = [
         OPENING,
         "## Where Kairos is not ahead\n",
+        _sum_up(results),
         *(_render_limits(result) for result in results),
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
@@ -158,7 +162,7 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
         return page
     before, _, rest = page.partition(README_OPENING)
     _, _, after = rest.partition(README_CLOSING)
-    table = _render_table(results, ("reference", "rival", "peer"))
+    table = _render_table(results, OTHERS)
     return f"{before}{README_OPENING}\n\n{table}\n\n{README_CLOSING}{after}"
 
 
@@ -190,6 +194,20 @@ def _measure_opponent(
         mean,
         comparison.compare(default.row.name, name, subset),
         comparison.compare_relative(default.row.name, name, subset) if mean else None,
+    )
+
+
+def _sum_up(results: Sequence[SuiteResult]) -> str:
+    """Name the data sets where the default is not ahead of all others, then those where it is."""
+    titles: dict[bool, list[str]] = {False: [], True: []}
+    for result in results:
+        others = [each for each in result.opponents if each.kind in OTHERS]
+        is_ahead = all(each.lead.low > 0 for each in others)
+        titles[is_ahead].append(result.suite.title.partition(":")[0])
+    not_ahead, ahead = ("; ".join(titles[is_ahead]) or "none" for is_ahead in (False, True))
+    return (
+        f"Data sets where it is not ahead of every reference, rival and peer that was run: "
+        f"{not_ahead}.\nWhere it is: {ahead}.\n"
     )
 
 
