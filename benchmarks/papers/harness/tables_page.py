@@ -82,8 +82,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   sample of the questions. Models with a wide part count popularity up to each validation question.
 - Peers predict the next item, also where baskets are predicted: of a basket's items most follow
   another item of the same basket, so there a peer's figure is of another task than its training.
-  Their learning rates are those of their libraries. Beside some trials of a peer, a rival that
-  only counts has up to a hundred, since one takes seconds.
+  Beside two or three trials of a peer, a rival that only counts has up to a hundred, since one
+  takes seconds.
 """
 
 
