@@ -103,6 +103,10 @@ class ContinuousTimeConfig(Config):
     """One uniform draw per interval, unbiased; or half the right end, as in the authors' code."""
 
 
+SESSION_SECONDS = 3_600
+"""Events that are closer to the user's event before are of one session with it."""
+
+
 class FitConfig(Config):
     """The settings of the training loop."""
 
@@ -141,6 +145,9 @@ class FitConfig(Config):
     """Bound on the norm of the frequencies' gradient, which grows with the interval."""
     query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Share of training positions whose query time is withheld, so that it is optional."""
+    session_weight: float = Field(default=1.0, gt=0, le=1)
+    """Weight in the loss of a target within an hour of the user's event before; others weigh 1.
+    Below 1 the model learns more from users who return than from the steps of their sessions."""
     loss: LossConfig = SoftmaxConfig()
     """The loss of the items."""
     item_vectors: Literal["random", "co_occurrence"] = "random"

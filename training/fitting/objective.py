@@ -15,8 +15,16 @@ from model.encoders.time_lstm import TimeLSTM
 from model.errors import TrainingError
 from model.interfaces import CandidateScorer, CausalEncoder, Intensities
 from model.layers.interval_distribution import IntervalDistribution
+from model.layers.periods import DAYS_PER_SECOND
 from model.recommender import Recommender, ScoredPositions
-from training.config import ContinuousTimeConfig, FitConfig, GBCEConfig, LossConfig, SoftmaxConfig
+from training.config import (
+    SESSION_SECONDS,
+    ContinuousTimeConfig,
+    FitConfig,
+    GBCEConfig,
+    LossConfig,
+    SoftmaxConfig,
+)
 from training.data.batches import TrainingBatch
 from training.distributed import ALONE, ProcessGroup
 from training.fitting.losses.event_time import continuous_time_loss, next_time_loss
@@ -107,6 +115,8 @@ class Objective:
             dropped = torch.rand(sequences.rows.shape, device=sequences.rows.device)
             sequences = sequences.withhold_query_times(dropped < config.query_time_dropout)
             batch = batch._replace(sequences=sequences)
+        if config.session_weight < 1:
+            batch = _weigh_sessions(batch, intervals, config.session_weight)
         item = self._item_objective(batch, rng)
         terms = [(item.loss, item.weights)]
         if config.continuous_time.weight:
@@ -142,6 +152,22 @@ class Objective:
         for loss in losses[1:]:
             total = total + loss
         return total
+
+
+def _weigh_sessions(
+    batch: TrainingBatch, intervals: Float[Tensor, "batch len"], weight: float
+) -> TrainingBatch:
+    """Multiply the weights of targets within a session with the event before by a weight.
+
+    So the loss is near its mean over the questions where these are asked when users return: weights
+    of a covariate shift (Shimodaira 2000), for two ranges of the interval.
+
+    Args:
+        intervals: days from every event to the next.
+    """
+    days = intervals.flatten()[batch.positions][batch.position_of]
+    is_session = days < SESSION_SECONDS * DAYS_PER_SECOND
+    return batch._replace(weights=torch.where(is_session, weight, 1.0) * batch.weights)
 
 
 def _choose_item_objective(recommender: Recommender, loss: LossConfig) -> ItemObjective:

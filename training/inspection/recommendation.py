@@ -5,7 +5,7 @@ Every rule is one function from the profile to a `Reason`; `recommend_recipe` li
 
 from dataclasses import dataclass
 
-from training.config import DataConfig, RunConfig
+from training.config import SESSION_SECONDS, DataConfig, RunConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
 from training.inspection.action_names import format_name, list_names
 from training.inspection.profile import DataProfile
@@ -27,9 +27,8 @@ HISTORY_LENGTH_OF_REPEATS = 400
 BATCHES_PER_EPOCH = 300
 TOKENS = (200, 6_400)
 """Bounds of the positions per batch."""
-SESSION_SECONDS = 3_600
-"""Median of the gaps below which most events are of one session with the user's last one
-(decision 72)."""
+SESSION_WEIGHT = 0.1
+"""Weight of targets within a session, where users are asked when they return (decision 74)."""
 EVENTS_READ = 3_500_000
 """Events that a fit reads at most, over all epochs: some minutes on two cores."""
 EPOCHS = (2, 12)
@@ -107,6 +106,7 @@ def recommend_recipe(
         _choose_warmup(profile),
         *_choose_learning_rates(),
         _choose_item_vectors(),
+        *_choose_session_weight(profile, split),
         *_choose_refits(),
         *_choose_loss(profile, predicts_baskets=predicts_baskets),
     ]
@@ -221,7 +221,7 @@ def _choose_followers() -> Reason:
 
 
 def _choose_calendar_phase(profile: DataProfile) -> Reason:
-    if profile.gaps is not None and profile.gaps.median < SESSION_SECONDS:
+    if profile.gaps is not None and _has_sessions(profile):
         return Reason(
             "wide.calendar",
             False,
@@ -356,6 +356,26 @@ def _choose_item_vectors() -> Reason:
         "co_occurrence",
         "items that are chosen together start close to each other, which saves the first epochs",
     )
+
+
+def _choose_session_weight(profile: DataProfile, split: SplitConfig | None) -> list[Reason]:
+    """Weigh the steps of sessions less where the questions are of users who return."""
+    is_by_time = split is None or split.kind == "by_time"
+    if not (is_by_time and _has_sessions(profile)):
+        return []
+    return [
+        Reason(
+            "fit.session_weight",
+            SESSION_WEIGHT,
+            "questions of a split by time are asked when users return, and most events follow the "
+            "user's last one within an hour",
+        )
+    ]
+
+
+def _has_sessions(profile: DataProfile) -> bool:
+    """Return whether half of the events are of one session with the user's last one."""
+    return profile.gaps is not None and profile.gaps.median < SESSION_SECONDS
 
 
 def _choose_refits() -> list[Reason]:

@@ -29,6 +29,7 @@ from training.config import (
 from training.data.batches import TrainingBatch
 from training.data.dataset import Dataset
 
+SECOND = 1_000_000
 PAIRS = [
     BCEConfig(),
     BCEConfig(negatives=3),
@@ -36,6 +37,9 @@ PAIRS = [
     BPRConfig(),
     BPRConfig(negatives=3),
 ]
+of_losses = pytest.mark.parametrize(
+    "loss", [SoftmaxConfig(), SoftmaxConfig(sample_above=0, negatives=8), BCEConfig(), BPRConfig()]
+)
 of_pairs = pytest.mark.parametrize("loss", PAIRS, ids=lambda loss: f"{loss.kind}-{loss.negatives}")
 
 
@@ -95,6 +99,42 @@ def test_withheld_query_times_do_not_change_the_loss() -> None:
         for one in (supervised, supervised._replace(sequences=later))
     ]
     assert losses[0] == losses[1]
+
+
+@of_losses
+def test_steps_of_a_session_weigh_less(loss: LossConfig) -> None:
+    """Targets an hour or more after the event before weigh in full, the others a quarter."""
+    seconds = [0, 3_599, 3_600 + 3_599, 40 * 86_400, 40 * 86_400 + 10]
+    data = Dataset.of(
+        event_log(
+            [
+                (user, item, FIRST_AT + at * SECOND)
+                for user in ("u1", "u2")
+                for item, at in zip("abcda", seconds, strict=True)
+            ]
+        )
+    )
+    supervised, recommender = everything(data), fresh(data)
+    is_session = np.tile([True, False, False, True], 2)
+    weights = torch.from_numpy(np.where(is_session, 0.25, 1.0)).float()
+    weighted = loss_of(recommender, supervised._replace(weights=weights), loss)
+    assert loss_of(recommender, supervised, loss, session_weight=0.25).item() == weighted.item()
+    assert loss_of(recommender, supervised, loss).item() != weighted.item()
+
+
+def test_baskets_of_a_session_weigh_less_by_the_time_between_them() -> None:
+    log = [
+        ("u1", item, FIRST_AT + at * SECOND)
+        for item, at in zip("abcd", (0, 0, 60, 60), strict=True)
+    ]
+    log += [("u1", item, FIRST_AT + 9 * DAY) for item in "ac"]
+    data = Dataset.of(event_log(log))
+    supervised, recommender = everything(data, "next_basket"), fresh(data)
+    assert supervised.targets.tolist() == [*data.rows[2:]]
+    weights = torch.tensor([0.05, 0.05, 0.5, 0.5])
+    weighted = loss_of(recommender, supervised._replace(weights=weights), SoftmaxConfig())
+    found = loss_of(recommender, supervised, SoftmaxConfig(), session_weight=0.1)
+    assert found.item() == weighted.item()
 
 
 def test_repeats_ignore_events_later_than_the_position() -> None:

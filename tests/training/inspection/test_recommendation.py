@@ -11,7 +11,7 @@ from tests.training.inspection.event_tables import (
     make_events,
 )
 from training.config import DataConfig, RunConfig, SoftmaxConfig
-from training.data.split import ByUserConfig
+from training.data.split import ByTimeConfig, ByUserConfig, LeaveOneOutConfig, SplitConfig
 from training.inspection.profile import DataProfile, profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import (
@@ -202,6 +202,26 @@ def test_the_phase_of_the_query_time_is_left_out_of_sessions() -> None:
         value, reason = find_calendar_phase(draw_sessions(gap_seconds=gap_seconds))
         assert value is False
         assert ("would name the session" in reason) is is_session
+
+
+@pytest.mark.parametrize(
+    ("gap_seconds", "split", "weight"),
+    [
+        (35, None, 0.1),
+        (35, ByTimeConfig(), 0.1),
+        (35, ByUserConfig(), 1.0),
+        (35, LeaveOneOutConfig(), 1.0),
+        (3_600, None, 1.0),
+    ],
+)
+def test_sessions_weigh_less_where_users_are_asked_on_return(
+    gap_seconds: int, split: SplitConfig | None, weight: float
+) -> None:
+    profile = profile_events(draw_sessions(gap_seconds=gap_seconds))
+    recommendation = recommend_recipe(profile, split=split)
+    assert recommendation.config.fit.session_weight == weight
+    settings = {one.setting for one in recommendation.reasons}
+    assert ("fit.session_weight" in settings) is (weight < 1)
 
 
 def test_the_phase_is_used_where_it_predicts_later_choices() -> None:
