@@ -35,7 +35,8 @@ This page is rendered from the [records](../benchmarks/papers/README.md) by `kai
 rules that it follows were developed on these data sets, in part by looking at these tests
 (decisions [25](decisions/0025-wide-part.md), [28](decisions/0028-recommended-recipe.md),
 [29](decisions/0029-weak-time-features.md), [45](decisions/0045-training-near-the-arithmetic.md),
-[72](decisions/0072-recipes-of-sessions.md)), so that no test here is independent of them.
+[72](decisions/0072-recipes-of-sessions.md), [74](decisions/0074-sessions-and-returns.md)), so that
+no test here is independent of them.
 
 It is compared with *references*, which count; *rivals*, published methods that are made for repeats
 or read the query time, and the default with another way to read time; *peers*, models of other
