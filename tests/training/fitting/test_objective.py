@@ -122,7 +122,7 @@ def test_steps_of_a_session_weigh_less(loss: LossConfig) -> None:
     assert loss_of(recommender, supervised, loss).item() != weighted.item()
 
 
-def test_baskets_of_a_session_weigh_less_by_the_time_between_them() -> None:
+def test_baskets_of_a_session_weigh_less() -> None:
     log = [
         ("u1", item, FIRST_AT + at * SECOND)
         for item, at in zip("abcd", (0, 0, 60, 60), strict=True)
