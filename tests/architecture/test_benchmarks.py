@@ -150,6 +150,22 @@ def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:
         assert is_current(record, suite, suite.row(record.row)), f"{file}: run it again"
 
 
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_rows_train_as_the_default_does(file: Path) -> None:
+    suite = Suite.read(file)
+    if suite.recommended is None:
+        return
+    of_refits = {"monitor", "refit", "refit_before_test", "refit_from"}
+    base, recommended = (
+        {name: value for name, value in recipe["fit"].items() if name not in of_refits}
+        for recipe in (suite.base, suite.recommended)
+    )
+    assert base == recommended
+    sizes = ("dim", "heads", "layers", "dropout", "max_history")
+    base, recommended = suite.base["encoder"], suite.recommended["encoder"]
+    assert [base[name] for name in sizes] == [recommended[name] for name in sizes]
+
+
 def test_the_recommended_recipe_of_the_shipped_data_is_current() -> None:
     suite = Suite.read(PAPERS / "suites" / "retail.toml")
     written = (PAPERS / RECOMMENDED / "retail.toml").read_text("utf-8")

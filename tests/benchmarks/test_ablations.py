@@ -5,15 +5,17 @@ import pytest
 from benchmarks.ablations.harness.ablations import (
     Ablations,
     changes,
+    get_epochs,
     read_ablation,
     select_rows,
 )
-from benchmarks.ablations.harness.effects import keep_comparable
+from benchmarks.ablations.harness.effects import compare_with_whole
 from benchmarks.ablations.harness.page import render_ablation, render_ablations
 from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_ablations import (
@@ -44,8 +46,8 @@ def measure(suite: Suite, row: str, right: dict[str, int], **options: int) -> Me
     return MeasuredRow(suite.row(row), (ablation_record_of(suite, row, right, **options),))
 
 
-def compare(folder: Path, suite: Suite, *measured: MeasuredRow) -> Comparison:
-    comparison = Comparison.read(folder / "ablations", suite, measured)
+def compare(folder: Path, suite: Suite, whole: MeasuredRow, row: MeasuredRow) -> Comparison:
+    comparison = compare_with_whole(folder / "ablations", suite, whole, row)
     assert comparison is not None
     return comparison
 
@@ -111,15 +113,34 @@ def test_the_interval_of_an_effect_is_over_users_and_seeds(suite: Suite, folder:
     assert effect.low < -0.2 < 0.2 < effect.high
 
 
-def test_only_runs_of_the_same_length_and_seed_are_compared(suite: Suite) -> None:
-    full = measure(suite, "full", FULL)
+def test_only_runs_of_the_same_length_and_seed_are_compared(suite: Suite, folder: Path) -> None:
+    whole = measure(suite, "full", FULL)
     for other in (
         measure(suite, "no_drift", NO_DRIFT, epochs=2),
         measure(suite, "no_drift", NO_DRIFT, seed=1),
     ):
-        assert keep_comparable([full, other]) == [full]
-    same = measure(suite, "no_drift", NO_DRIFT)
-    assert keep_comparable([full, same]) == [full, same]
+        assert compare_with_whole(folder / "ablations", suite, whole, other) is None
+        several = MeasuredRow(whole.row, (*whole.records, *measure_like(suite, other)))
+        effect = compare(folder, suite, several, other).compare("no_drift", "full")
+        assert effect.mean == pytest.approx((70 - 130) / 200)
+
+
+def measure_like(suite: Suite, other: MeasuredRow) -> tuple[Record, ...]:
+    """A record of the whole recipe with the seed and epochs of another row's, and 130 right."""
+    (record,) = other.records
+    return measure(
+        suite, "full", {"model": 130}, seed=record.seed, epochs=get_epochs(record)
+    ).records
+
+
+def test_newer_records_of_other_questions_are_left_out(suite: Suite, folder: Path) -> None:
+    whole, other = measure(suite, "full", FULL), measure(suite, "no_drift", NO_DRIFT)
+    record = other.records[0].model_copy(
+        update={"questions_sha256": "4" * 64, "started_at": "2027-01-01T00:00:00+00:00"}
+    )
+    page = render_ablation(folder / "ablations", suite, [whole, MeasuredRow(other.row, (record,))])
+    assert "| all of it | 60.00 |" in page
+    assert "Without a comparable record: without drift;" in page
 
 
 def test_the_table_has_effects_with_their_intervals(suite: Suite, folder: Path) -> None:
@@ -191,6 +212,7 @@ def test_a_cell_of_an_ablation_keeps_ranks_and_command(tmp_path: Path) -> None:
     selection = Selection(
         folder / "papers" / "data",
         folder / "ablations" / "results",
+        seeds=(0,),
         epochs=1,
         benchmark="ablations",
     )

@@ -40,9 +40,10 @@ def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
-    assert "- **A tiny world**,. Ahead of all 3 references, rivals, peers that were run." in page
+    assert "- **A tiny world**. Ahead of all 3 references, rivals, peers that were run." in page
     assert "Degree 2 50.00; lead **+31.00** (" in page
-    assert "peer that was run: none.\nWhere it is: A tiny world.\n" in page
+    assert "\nAhead of them all: A tiny world.\n" in page
+    assert "Not ahead" not in page
 
 
 def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
@@ -50,7 +51,8 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     page = page_of(tmp_path, answers)
     assert "Behind Positional, **-29.00** (" in page
     assert "Not shown to be ahead of Degree 2, +1.00 (" in page
-    assert "peer that was run: A tiny world.\nWhere it is: none.\n" in page
+    assert "in the table's metric: A tiny world.\n" in page
+    assert "Ahead of them all" not in page
     assert page.index("Behind Positional") < page.index("## In one picture")
 
 
@@ -94,6 +96,7 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
 def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
     ahead = "Ahead of all 2 references, rivals that were run."
+    assert "\nAhead of them all: A tiny world (no peer run).\n" in page
     assert f"{ahead}\n  - Without a record: Positional; 1 method.\n" in page
     assert "| not run |" in page
 

@@ -115,9 +115,10 @@ class Objective:
             dropped = torch.rand(sequences.rows.shape, device=sequences.rows.device)
             sequences = sequences.withhold_query_times(dropped < config.query_time_dropout)
             batch = batch._replace(sequences=sequences)
+        weighted = batch
         if config.session_weight < 1:
-            batch = _weigh_sessions(batch, intervals, config.session_weight)
-        item = self._item_objective(batch, rng)
+            weighted = _weigh_sessions(batch, intervals, config.session_weight)
+        item = self._item_objective(weighted, rng)
         terms = [(item.loss, item.weights)]
         if config.continuous_time.weight:
             layers = (
@@ -159,14 +160,15 @@ def _weigh_sessions(
 ) -> TrainingBatch:
     """Multiply the weights of targets within a session with the event before by a weight.
 
-    So the loss is near its mean over the questions where these are asked when users return: weights
-    of a covariate shift (Shimodaira 2000), for two ranges of the interval.
+    Such weights draw the loss towards its mean over questions of other intervals (Shimodaira 2000).
+    A loss is a weighted mean over its batch, so a batch of one session is as it was.
 
     Args:
         intervals: days from every event to the next.
     """
     days = intervals.flatten()[batch.positions][batch.position_of]
-    is_session = days < SESSION_SECONDS * DAYS_PER_SECOND
+    # Differences of days are not exact to the second.
+    is_session = (days / DAYS_PER_SECOND).round() < SESSION_SECONDS
     return batch._replace(weights=torch.where(is_session, weight, 1.0) * batch.weights)
 
 

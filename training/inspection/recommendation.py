@@ -368,7 +368,7 @@ def _choose_session_weight(profile: DataProfile, split: SplitConfig | None) -> l
             "fit.session_weight",
             SESSION_WEIGHT,
             "questions of a split by time are asked when users return, and most events follow the "
-            "user's last one within an hour",
+            "user's last one within an hour; 1 is better for recommendations within a session",
         )
     ]
 

@@ -19,8 +19,8 @@ class Ablations(Config):
     """Suites of the papers' tables, and the rows that are run on the data of each.
 
     The first row is the whole recipe, which the others are compared with. All rows change the
-    recommended recipe and read the query time. None trains again on all events: the bundle is not
-    kept.
+    recommended recipe, read the query time and have three seeds. None trains again on all events:
+    the bundle is not kept.
     """
 
     suites: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -34,8 +34,14 @@ class Ablations(Config):
     def _complete(cls, rows: object) -> object:
         if not isinstance(rows, list):
             return rows
-        shared = {"class": "query time given", "recipe": "recommended"}
-        return [shared | row | {"without": ["fit.refit", *row.get("without", ())]} for row in rows]
+        shared = {"class": "query time given", "recipe": "recommended", "seeds": 3}
+        return [
+            shared
+            | {"role": "control" if number else "default"}
+            | row
+            | {"without": ["fit.refit", *row.get("without", ())]}
+            for number, row in enumerate(rows)
+        ]
 
     @classmethod
     def read(cls, folder: Path) -> "Ablations":

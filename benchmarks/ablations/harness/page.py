@@ -9,7 +9,7 @@ from benchmarks.ablations.harness.ablations import (
     get_epochs,
     read_ablation,
 )
-from benchmarks.ablations.harness.effects import keep_comparable
+from benchmarks.ablations.harness.effects import compare_with_whole
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
 from benchmarks.papers.harness.findings import fill_in_figures
@@ -34,9 +34,9 @@ for a data set, since its recipe does not have that part, is not run.
 
 - Live counts popularity up to each query, frozen up to the last training event; withheld is frozen
   without the query time.
-- Differences are to the whole recipe with the same number of epochs, on the same questions; in
-  brackets their 95 % interval, in bold where it leaves out zero: users are resampled, each with all
-  questions, and so are the seeds of both sides, where there are several.
+- Differences are to the whole recipe with the same seeds and numbers of epochs, on the same
+  questions; in brackets their 95 % interval, in bold where it leaves out zero: users are resampled,
+  each with all questions, and so are the seeds. With one seed it has no spread between seeds.
 """
 
 
@@ -62,12 +62,18 @@ def render_ablation(folder: Path, suite: Suite, measured: list[MeasuredRow]) -> 
     Args:
         folder: of results/.
     """
-    comparison = None
-    if measured[0].row == suite.rows[0]:
-        comparison = Comparison.read(folder, suite, keep_comparable(measured))
-    if comparison is None:
+    whole = measured[0]
+    if whole.row != suite.rows[0]:
         return f"Without a record of {suite.rows[0].label}, nothing can be compared."
-    shown = [each.row for each in comparison.measured]
+    comparisons = {
+        each.row.name: comparison
+        for each in measured
+        if (comparison := compare_with_whole(folder, suite, whole, each)) is not None
+    }
+    shown = [
+        comparison.find(name) if name != whole.row.name else whole
+        for name, comparison in comparisons.items()
+    ]
     head = [
         "",
         *(text for it in RANKERS.values() for text in (it, "difference")),
@@ -75,30 +81,31 @@ def render_ablation(folder: Path, suite: Suite, measured: list[MeasuredRow]) -> 
         "CPU s / run",
     ]
     lines = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
-    lines += [_render_row(comparison, each) for each in comparison.measured]
-    runs = [record for each in comparison.measured for record in each.records]
-    counts = sorted({get_epochs(run) for run in runs})
+    lines += [_render_row(comparisons[each.row.name], each, whole.row.name) for each in shown]
+    counts = sorted({get_epochs(run) for each in shown for run in each.records})
     epochs = " or ".join(map(str, counts))
-    whole = suite.build_config(suite.rows[0], 0).fit.epochs
-    of_recipe = "" if counts == [whole] else f" (the recipe's: {whole}; compare within this table)"
-    missing = [row for row in suite.rows if row not in shown]
+    of_recipe = suite.build_config(whole.row, 0).fit.epochs
+    shorter = f" (the recipe's: {of_recipe}; compare within this table)"
+    of_whole = comparisons[whole.row.name]
+    missing = [row for row in suite.rows if row.name not in comparisons]
     unchanged = [row.label for row in missing if not changes(suite, row)]
     absent = [row.label for row in missing if changes(suite, row)]
     parts = [
-        f"{suite.plot} on {comparison.count_questions():,} questions of {comparison.users:,} "
-        f"users; epochs: at most {epochs}{of_recipe}.",
+        f"{suite.plot} on {of_whole.count_questions():,} questions of {of_whole.users:,} "
+        f"users; epochs: at most {epochs}{'' if counts == [of_recipe] else shorter}.",
         "\n".join(lines),
         f"Not in the recipe here: {'; '.join(unchanged)}." if unchanged else "",
         f"Without a comparable record: {'; '.join(absent)}." if absent else "",
-        format_runs([*comparison.measured]),
-        fill_in_figures(suite.findings, suite, [*comparison.measured], comparison).strip(),
+        format_runs(shown),
+        fill_in_figures(
+            suite.findings, suite, shown, Comparison.read(folder, suite, shown)
+        ).strip(),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _render_row(comparison: Comparison, each: MeasuredRow) -> str:
+def _render_row(comparison: Comparison, each: MeasuredRow, whole: str) -> str:
     suite, name = comparison.suite, each.row.name
-    whole = suite.rows[0].name
     cells = []
     for ranker in RANKERS:
         cells.append(format_figure(suite, comparison.resample(name, ranker=ranker).mean))

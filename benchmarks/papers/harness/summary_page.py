@@ -205,11 +205,18 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     for result in results:
         others = [each for each in result.opponents if each.kind in OTHERS]
         is_ahead = all(each.lead.low > 0 for each in others)
-        titles[is_ahead].append(result.suite.title.partition(":")[0])
-    not_ahead, ahead = ("; ".join(titles[is_ahead]) or "none" for is_ahead in (False, True))
-    return (
-        f"Data sets where it is not ahead of every reference, rival and peer that was run: "
-        f"{not_ahead}.\nWhere it is: {ahead}.\n"
+        kinds = {each.kind for each in others}
+        due = {row.role for row in result.suite.rows} & {*OTHERS} - kinds
+        not_run = f" (no {' and no '.join(sorted(due))} run)" if due else ""
+        titles[is_ahead].append(result.suite.title.partition(":")[0] + not_run)
+    lists = {
+        "Not ahead of every reference, rival and peer that was run, in the table's metric": False,
+        "Ahead of them all": True,
+    }
+    return "".join(
+        f"{text}: {'; '.join(titles[is_ahead])}.\n"
+        for text, is_ahead in lists.items()
+        if titles[is_ahead]
     )
 
 
@@ -234,7 +241,7 @@ def _render_limits(result: SuiteResult) -> str:
         result.comparison,
     )
     title, _, task = suite.title.partition(":")
-    lines = [f"- **{title}**,{task}. {' '.join([first, why]).strip()}"]
+    lines = [f"- **{title}**{f',{task}' * bool(task)}. {' '.join([first, why]).strip()}"]
     return "\n".join([*lines, *(f"  - {sentence}" for sentence in sentences)]) + "\n"
 
 

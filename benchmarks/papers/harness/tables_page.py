@@ -57,7 +57,7 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   one that was made for repeats or reads the query time, or the default with another way to read
   time; a peer is another library's implementation, run by that library.
 - Methods and SLRC train as the default does: the same tokens per step, learning rates, starting
-  item vectors, most epochs and patience. What a row changes is in its suite.
+  item vectors, weights of targets, most epochs and patience. What a row changes is in its suite.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
@@ -82,8 +82,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   sample of the questions. Models with a wide part count popularity up to each validation question.
 - Peers predict the next item, also where baskets are predicted: of a basket's items most follow
   another item of the same basket, so there a peer's figure is of another task than its training.
-  Beside two or three trials of a peer, a rival that only counts has up to a hundred, since one
-  takes seconds.
+  Beside two or three trials of a peer, a rival that only counts has up to a hundred where one
+  takes seconds. Peers weigh all targets alike, also where the default weighs sessions less.
 """
 
 

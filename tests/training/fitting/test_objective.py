@@ -105,17 +105,18 @@ def test_withheld_query_times_do_not_change_the_loss() -> None:
 def test_steps_of_a_session_weigh_less(loss: LossConfig) -> None:
     """Targets an hour or more after the event before weigh in full, the others a quarter."""
     seconds = [0, 3_599, 3_600 + 3_599, 40 * 86_400, 40 * 86_400 + 10]
+    seconds += [seconds[-1] + 3_600 * hour for hour in range(1, 9)]
     data = Dataset.of(
         event_log(
             [
                 (user, item, FIRST_AT + at * SECOND)
                 for user in ("u1", "u2")
-                for item, at in zip("abcda", seconds, strict=True)
+                for item, at in zip("abcdabcdabcda", seconds, strict=True)
             ]
         )
     )
     supervised, recommender = everything(data), fresh(data)
-    is_session = np.tile([True, False, False, True], 2)
+    is_session = np.tile([True, False, False, True, *[False] * 8], 2)
     weights = torch.from_numpy(np.where(is_session, 0.25, 1.0)).float()
     weighted = loss_of(recommender, supervised._replace(weights=weights), loss)
     assert loss_of(recommender, supervised, loss, session_weight=0.25).item() == weighted.item()
