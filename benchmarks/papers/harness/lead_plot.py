@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from benchmarks.papers.harness.comparison import Lead
 from benchmarks.papers.harness.plot import STYLE, format_svg
@@ -95,6 +96,9 @@ def _draw_panel(axis: Axes, title: str, opponents: Drawn) -> None:
         )
     axis.axvline(0, color="black", lw=0.8)
     axis.set_xscale("symlog", linthresh=LINEAR_TO)
+    if max(map(abs, axis.get_xlim())) <= LINEAR_TO:
+        # The locator of such a scale has ticks at the limits only, if all is linear.
+        axis.xaxis.set_major_locator(MaxNLocator(5))
     axis.xaxis.set_major_formatter("{x:g}")
     axis.set_yticks(range(len(opponents)), [each.label for each, _ in opponents], fontsize=7)
     axis.invert_yaxis()
