@@ -56,8 +56,9 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   times or the wide part; references count; a method is published, in our implementation; a rival is
   one that was made for repeats or reads the query time, or the default with another way to read
   time; a peer is another library's implementation, run by that library.
-- Methods and SLRC train as the default does: the same tokens per step, learning rates, starting
-  item vectors, weights of targets, most epochs and patience. What a row changes is in its suite.
+- Methods train as the default does: the same tokens per step, learning rates, starting item
+  vectors, weights of targets, most epochs and patience; SLRC too, at rates of its own and the best
+  of three trials. What a row changes is in its suite.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
@@ -73,11 +74,11 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
   same of time.
 - CPU seconds are of a whole run on one thread, with validation, refit and test, without the choice
-  of settings.
+  of settings; those of a peer are of the refit and the test, its other fits being that choice.
 - Ties count against the model (`training/evaluation/metrics.py`), which costs the references up to
-  0.001; our models break ties by popularity. References, and every row of a suite whose recipe has
-  `refit_before_test`, are fitted on all events before the test, after settings and epochs were
-  chosen on the validation part.
+  0.001; our models break ties by popularity. References that are no row of a suite, and every row
+  whose recipe has `refit_before_test`, are fitted on all events before the test, after settings and
+  epochs were chosen on the validation part.
 - Learning curves are of the first seed. Minutes are of fit and validation; peers validate on a
   sample of the questions. Models with a wide part count popularity up to each validation question.
 - Peers predict the next item, also where baskets are predicted: of a basket's items most follow
