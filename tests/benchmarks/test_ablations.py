@@ -47,9 +47,7 @@ def measure(suite: Suite, row: str, right: dict[str, int], **options: int) -> Me
 
 
 def compare(folder: Path, suite: Suite, whole: MeasuredRow, row: MeasuredRow) -> Comparison:
-    comparison = compare_with_whole(folder / "ablations", suite, whole, row)
-    assert comparison is not None
-    return comparison
+    return compare_with_whole(folder / "ablations", suite, [whole, row])[row.row.name]
 
 
 def test_a_row_that_changes_nothing_is_not_run(suite: Suite) -> None:
@@ -119,7 +117,7 @@ def test_only_runs_of_the_same_length_and_seed_are_compared(suite: Suite, folder
         measure(suite, "no_drift", NO_DRIFT, epochs=2),
         measure(suite, "no_drift", NO_DRIFT, seed=1),
     ):
-        assert compare_with_whole(folder / "ablations", suite, whole, other) is None
+        assert [*compare_with_whole(folder / "ablations", suite, [whole, other])] == ["full"]
         several = MeasuredRow(whole.row, (*whole.records, *measure_like(suite, other)))
         effect = compare(folder, suite, several, other).compare("no_drift", "full")
         assert effect.mean == pytest.approx((70 - 130) / 200)
@@ -131,6 +129,20 @@ def measure_like(suite: Suite, other: MeasuredRow) -> tuple[Record, ...]:
     return measure(
         suite, "full", {"model": 130}, seed=record.seed, epochs=get_epochs(record)
     ).records
+
+
+def test_only_the_newest_questions_of_the_whole_recipe_count(suite: Suite, folder: Path) -> None:
+    (record,) = measure(suite, "full", FULL).records
+    older = record.model_copy(
+        update={
+            "seed": 1,
+            "questions_sha256": "5" * 64,
+            "started_at": "2020-01-01T00:00:00+00:00",
+        }
+    )
+    whole = MeasuredRow(suite.row("full"), (record, older))
+    page = render_ablation(folder / "ablations", suite, [whole])
+    assert "| all of it | 60.00 |  | 50.00 |  | 40.00 |  | 1 | 10 |" in page
 
 
 def test_newer_records_of_other_questions_are_left_out(suite: Suite, folder: Path) -> None:

@@ -1,36 +1,47 @@
-"""Compares a row of an ablation with the whole recipe, on runs of the same seeds and lengths."""
+"""Compares the rows of an ablation with the whole recipe, on runs of the same seeds and lengths."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.ablations.harness.ablations import get_epochs
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.measured_rows import MeasuredRow, find_leading_record
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.suite import Suite
 
 
 def compare_with_whole(
-    folder: Path, suite: Suite, whole: MeasuredRow, row: MeasuredRow
-) -> Comparison | None:
-    """Compare the runs of both that have the same seed, number of epochs, data and questions.
+    folder: Path, suite: Suite, measured: Sequence[MeasuredRow]
+) -> dict[str, Comparison]:
+    """Compare each row with the whole recipe, on their runs of equal seed, epochs and data.
 
     Args:
         folder: of results/.
+        measured: the whole recipe first; of all records, those of its newest questions count.
 
     Returns:
-        None if there are no such runs.
+        By row, the whole recipe first; rows with no such runs are left out.
     """
-    runs = {_identify_run(one) for one in whole.records} & {
-        _identify_run(one) for one in row.records
-    }
-    pair = [_keep_runs(whole, runs), _keep_runs(row, runs)]
-    if not runs:
-        return None
-    comparison = Comparison.read(folder, suite, pair)
-    if comparison is None or not all(comparison.has(each.row.name) for each in pair):
-        return None
-    return comparison
+    leading = find_leading_record(measured[:1])
+    if leading is None:
+        return {}
+    kept = [_keep_questions(each, leading.questions_sha256) for each in measured]
+    every = Comparison.read(folder, suite, [each for each in kept if each.records])
+    if every is None:
+        return {}
+    whole = every.measured[0]
+    found = {}
+    for each in every.measured:
+        if runs := _identify_runs(whole) & _identify_runs(each):
+            pair = (_keep_runs(whole, runs), _keep_runs(each, runs))
+            found[each.row.name] = replace(every, measured=pair)
+    return found
+
+
+def _keep_questions(measured: MeasuredRow, digest: str | None) -> MeasuredRow:
+    kept = tuple(one for one in measured.records if one.questions_sha256 == digest)
+    return MeasuredRow(measured.row, kept)
 
 
 def _keep_runs(measured: MeasuredRow, runs: set[Hashable]) -> MeasuredRow:
@@ -38,10 +49,9 @@ def _keep_runs(measured: MeasuredRow, runs: set[Hashable]) -> MeasuredRow:
     return MeasuredRow(measured.row, kept)
 
 
+def _identify_runs(measured: MeasuredRow) -> set[Hashable]:
+    return {_identify_run(record) for record in measured.records}
+
+
 def _identify_run(record: Record) -> Hashable:
-    return (
-        record.seed,
-        get_epochs(record),
-        tuple(sorted(record.data.items())),
-        record.questions_sha256,
-    )
+    return record.seed, get_epochs(record), tuple(sorted(record.data.items()))

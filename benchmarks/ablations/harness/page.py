@@ -65,15 +65,8 @@ def render_ablation(folder: Path, suite: Suite, measured: list[MeasuredRow]) -> 
     whole = measured[0]
     if whole.row != suite.rows[0]:
         return f"Without a record of {suite.rows[0].label}, nothing can be compared."
-    comparisons = {
-        each.row.name: comparison
-        for each in measured
-        if (comparison := compare_with_whole(folder, suite, whole, each)) is not None
-    }
-    shown = [
-        comparison.find(name) if name != whole.row.name else whole
-        for name, comparison in comparisons.items()
-    ]
+    comparisons = compare_with_whole(folder, suite, measured)
+    shown = [comparison.find(name) for name, comparison in comparisons.items()]
     head = [
         "",
         *(text for it in RANKERS.values() for text in (it, "difference")),
