@@ -91,6 +91,22 @@ def test_a_row_with_settings_of_a_peer_is_a_peer(tmp_path: Path) -> None:
         suite_in(tmp_path, SUITE + PEERS.replace('role = "peer"', ""))
 
 
+def test_a_peer_can_have_a_budget_of_its_own(tmp_path: Path) -> None:
+    longer = PEERS.replace('"hstu"', '"longer"') + "budget_seconds = 7000\n"
+    suite = suite_in(tmp_path, SUITE + PEERS + longer)
+    budgets = [
+        suite.merge_settings(suite.row(name), 0)["budget_seconds"] for name in ("hstu", "longer")
+    ]
+    assert budgets == [900, 7000]
+
+
+def test_a_budget_is_a_peers(tmp_path: Path) -> None:
+    text = SUITE.replace('label = "Mercer"', 'label = "Mercer"\nbudget_seconds = 60')
+    assert text != SUITE
+    with pytest.raises(TrainingError, match="only a peer has a budget of its own, but row mercer"):
+        suite_in(tmp_path, text)
+
+
 def test_an_unknown_setting_of_a_peer_is_named(tmp_path: Path) -> None:
     suite = suite_in(tmp_path, SUITE + PEERS.replace("patience = 2", "luck = 2"))
     with pytest.raises(TrainingError, match="row hstu of suite tiny"):

@@ -93,7 +93,7 @@ def _build_cell(
         search=row.search,
         trials=row.trials,
         peer=build_peer(suite, row),
-        peer_budget_seconds=suite.peer_budget_seconds,
+        peer_budget_seconds=suite.get_budget(row),
         record=(selection.results / suite.name / f"{name}.json").absolute(),
         device=selection.device,
         threads=selection.threads,

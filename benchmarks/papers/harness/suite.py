@@ -84,6 +84,8 @@ class Row(Config):
     peer: Settings | None = None
     """The settings of a peer, `benchmarks.papers.peers.config.PeerConfig`; of the recipe, only data
     and split are used."""
+    budget_seconds: PositiveFloat | None = None
+    """Processor time of this peer's fit; None for that of the suite's peers."""
     search: dict[str, Annotated[tuple[JsonValue, ...], Field(min_length=1)]] = Field(
         default_factory=dict
     )
@@ -120,6 +122,11 @@ class Row(Config):
             raise ValueError(
                 f"a row is of role peer if it has settings of a peer, but row {self.name} is of "
                 f"role {self.role} and has {'none' if self.peer is None else 'some'}; correct one"
+            )
+        if self.budget_seconds is not None and self.peer is None:
+            raise ValueError(
+                "only a peer has a budget of its own, but row "
+                f"{self.name} is of role {self.role} and has budget_seconds; leave it out"
             )
         return self
 
@@ -160,7 +167,8 @@ class Suite(Config):
     headline: Literal["all", "after_a_gap"] = "all"
     """The questions of the main table and of leads; the others stand beside it."""
     peer_budget_seconds: PositiveFloat = 900.0
-    """Processor time of a peer's fit: it ends with the first epoch after these."""
+    """Processor time of a peer's fit, unless its row has its own: it ends with the first epoch
+    after these."""
     figures: Literal["percent", "fraction"] = "fraction"
     curves: tuple[Curve, ...] = ()
     panels: tuple[Panel, ...] = ()
@@ -253,7 +261,7 @@ class Suite(Config):
             settings: Settings = shared | {
                 "fit": {"seed": seed, "monitor": self._monitor},
                 "peer": _inherit_sizes(self.base.get("encoder"), row.peer),
-                "budget_seconds": self.peer_budget_seconds,
+                "budget_seconds": self.get_budget(row),
             }
             return settings | choice
         recipe = self._find_recipe(row)
@@ -275,6 +283,10 @@ class Suite(Config):
         if row.wide is not None:
             changed["wide"] = row.wide
         return merge(recipe, changed | choice)
+
+    def get_budget(self, row: Row) -> float:
+        """Return the processor time of a peer's fit, in seconds."""
+        return row.budget_seconds or self.peer_budget_seconds
 
     @property
     def _monitor(self) -> JsonValue:

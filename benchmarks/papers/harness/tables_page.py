@@ -343,9 +343,14 @@ def _format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
     if not peers:
         return ""
     read = [f"{each.row.label} {each.records[0].config['max_history']}" for each in peers]
+    longer = "".join(
+        f", of {each.row.label} {each.row.budget_seconds:g}"
+        for each in peers
+        if each.row.budget_seconds is not None
+    )
     return (
         f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
-        f"CPU seconds. Latest events of a history that peers read: {', '.join(read)}."
+        f"CPU seconds{longer}. Latest events of a history that peers read: {', '.join(read)}."
     )
 
 
