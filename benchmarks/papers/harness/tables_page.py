@@ -350,7 +350,8 @@ def _format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
     return (
         f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
-        f"CPU seconds{longer}. Latest events of a history that peers read: {', '.join(read)}."
+        f"CPU seconds{longer}. Their width and heads are those of the suite's base recipe. Latest "
+        f"events of a history that peers read: {', '.join(read)}."
     )
 
 

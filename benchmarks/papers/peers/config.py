@@ -54,6 +54,9 @@ class _RecToolsLoss(_PeerBase):
     """Items per position, drawn uniformly, for every loss but softmax (`n_negatives`)."""
     calibration: float = Field(default=0.75, ge=0, le=1)
     """Of gBCE (`gbce_t`)."""
+    session_weight: float = Field(default=1.0, gt=0, le=1)
+    """Weight of targets within a session with the event before, as `FitConfig.session_weight`: the
+    library multiplies the loss of a target by its weight. RePlay has no weights."""
 
 
 class RecToolsSASRecConfig(_RecToolsLoss):

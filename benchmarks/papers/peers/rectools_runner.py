@@ -23,6 +23,9 @@ from benchmarks.speed.peers.peer_runs import TRAINER_SETTINGS
 
 MICROSECONDS = 1_000_000
 
+SESSION_SECONDS = 3_600
+"""As of `training.config`, which needs more than this environment has."""
+
 
 class RecTools:
     """A transformer of RecTools.
@@ -99,10 +102,16 @@ class RecTools:
             {
                 Columns.User: np.repeat(np.arange(len(sequences)), np.diff(sequences.offsets)),
                 Columns.Item: sequences.rows,
-                Columns.Weight: 1.0,
+                Columns.Weight: self._weigh_sessions(),
                 Columns.Datetime: pd.to_datetime(pd.Series(seconds), unit="s"),
             }
         )
+
+    def _weigh_sessions(self):
+        """Weigh every event by the interval since the one before; the first is no target."""
+        times = self._sequences.times
+        is_session = np.diff(times, prepend=times[:1]) < SESSION_SECONDS * MICROSECONDS
+        return np.where(is_session, self._settings["session_weight"], 1.0)
 
     def _map_rows(self, sessions):
         """Map rows to the library's items; check that it kept sequences as they are."""

@@ -15,6 +15,7 @@ from benchmarks.papers.peers.files import Sequences, Task
 from benchmarks.papers.peers.fitting import cut_windows
 from benchmarks.papers.peers.rectools_runner import MICROSECONDS, RecTools
 
+HOUR = 3_600 * MICROSECONDS
 ITEMS, USERS, LENGTH, MAX_HISTORY, TOP = 20, 30, 9, 6, 5
 
 
@@ -32,6 +33,7 @@ def main() -> None:
         "loss": "softmax",
         "negatives": 4,
         "calibration": 0.5,
+        "session_weight": 0.25,
         "feed_forward_factor": 2,
         "temperature": 0.05,
         "relative_time": sys.argv[1] == "rectools_hstu",
@@ -41,11 +43,14 @@ def main() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(1, ITEMS + 1, (USERS, LENGTH), dtype=np.int32)
     began = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * MICROSECONDS
-    times = began + np.cumsum(rng.integers(0, 10**12, (USERS, LENGTH)), axis=1)
+    gaps = rng.integers(0, 10**12, (USERS, LENGTH))
+    gaps[:, 4:7] = HOUR - 1, HOUR, 0
+    times = began + np.cumsum(gaps, axis=1)
     offsets = np.arange(USERS + 1) * LENGTH
     sequences = Sequences(np.array(ITEMS), rows.ravel(), times.ravel(), offsets)
     peer = RecTools(task, cut_windows(sequences, MAX_HISTORY, cuts_all=False))
     peer.fit(2, lambda: False)
+    check_weights(peer, times)
     query_times = times[:, -1] + rng.integers(10**9, 10**13, USERS)
     scores = peer.score(rows[:, -MAX_HISTORY:], times[:, -MAX_HISTORY:], query_times)
     users = np.arange(USERS)
@@ -82,6 +87,15 @@ def main() -> None:
     )
     later = peer.score(rows[:, -MAX_HISTORY:], times[:, -MAX_HISTORY:], query_times + 10**13)
     assert (later != scores)[:, peer.known].any() == settings["relative_time"]
+
+
+def check_weights(peer: RecTools, times: np.ndarray) -> None:
+    """Targets within an hour of the event before reach the loss with the weight of a session."""
+    loader = peer._model.data_preparator.get_dataloader_train()
+    weights = {tuple(each) for batch in loader for each in batch["yw"].numpy().round(6).tolist()}
+    gaps = np.diff(times[:, -MAX_HISTORY - 1 :], axis=1)
+    assert {tuple(each) for each in np.where(gaps < HOUR, 0.25, 1.0).tolist()} == weights
+    assert (gaps == HOUR).any()
 
 
 if __name__ == "__main__":
