@@ -81,10 +81,10 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   epochs were chosen on the validation part.
 - Learning curves are of the first seed. Minutes are of fit and validation; peers validate on a
   sample of the questions. Models with a wide part count popularity up to each validation question.
-- Peers predict the next item, also where baskets are predicted: of a basket's items most follow
-  another item of the same basket, so there a peer's figure is of another task than its training.
-  Beside two or three trials of a peer, a rival that only counts has up to a hundred where one
-  takes seconds. Peers weigh all targets alike, also where the default weighs sessions less.
+- Peers predict the next item, also where baskets are predicted: items of a basket follow each
+  other, so there a peer's figure is of another task than its training. Beside two or three trials
+  of a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
+  weighs steps of sessions less, so do the peers of RecTools; RePlay weighs all targets alike.
 """
 
 
