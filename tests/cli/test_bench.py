@@ -51,6 +51,7 @@ def test_an_installation_without_benchmarks_names_the_remedy() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     folder: Path,
 ) -> None:
