@@ -34,6 +34,7 @@ from benchmarks.papers.harness.summary_page import (
     update_readme,
 )
 from benchmarks.papers.harness.tables_page import render_tables
+from benchmarks.papers.peers.config import RecToolsLoss
 from model.config import Config
 from model.encoders.self_attention import SelfAttentionConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
@@ -164,6 +165,17 @@ def test_rows_train_as_the_default_does(file: Path) -> None:
     sizes = ("dim", "heads", "layers", "dropout", "max_history")
     base, recommended = suite.base["encoder"], suite.recommended["encoder"]
     assert [base[name] for name in sizes] == [recommended[name] for name in sizes]
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_peers_weigh_sessions_as_the_default_does(file: Path) -> None:
+    suite = Suite.read(file)
+    if suite.recommended is None:
+        return
+    weight = suite.recommended["fit"].get("session_weight", 1.0)
+    peers = [build_peer(suite, row) for row in suite.rows if row.role == "peer"]
+    weights = {peer.session_weight for peer in peers if isinstance(peer, RecToolsLoss)}
+    assert weights == {weight}
 
 
 def test_the_recommended_recipe_of_the_shipped_data_is_current() -> None:

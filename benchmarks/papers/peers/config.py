@@ -45,7 +45,7 @@ class _PeerBase(Config):
     epochs; otherwise of the best epoch's weights."""
 
 
-class _RecToolsLoss(_PeerBase):
+class RecToolsLoss(_PeerBase):
     """The losses of RecTools."""
 
     loss: Literal["softmax", "sampled_softmax", "BCE", "gBCE"] = "softmax"
@@ -59,13 +59,13 @@ class _RecToolsLoss(_PeerBase):
     library multiplies the loss of a target by its weight. RePlay has no weights."""
 
 
-class RecToolsSASRecConfig(_RecToolsLoss):
+class RecToolsSASRecConfig(RecToolsLoss):
     """SASRec of RecTools (`SASRecModel`)."""
 
     kind: Literal["rectools_sasrec"] = "rectools_sasrec"
 
 
-class RecToolsLiGRConfig(_RecToolsLoss):
+class RecToolsLiGRConfig(RecToolsLoss):
     """SASRec with LiGR layers, padding masked: with a sampled softmax this is eSASRec."""
 
     kind: Literal["rectools_ligr"] = "rectools_ligr"
@@ -75,7 +75,7 @@ class RecToolsLiGRConfig(_RecToolsLoss):
     """Width of the SwiGLU, in widths of the model (`ff_factors_multiplier`)."""
 
 
-class RecToolsHSTUConfig(_RecToolsLoss):
+class RecToolsHSTUConfig(RecToolsLoss):
     """HSTU of RecTools (`HSTUModel`), with cosine similarity."""
 
     kind: Literal["rectools_hstu"] = "rectools_hstu"
