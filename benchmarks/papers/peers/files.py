@@ -98,6 +98,7 @@ class Task:
         clock: whether seconds of fitting are of the wall or of the processor.
         monitor: the validation metric of early stopping.
         exclude_seen: whether validation leaves out the items of the history.
+        session_seconds: an event nearer to the user's event before is of the same session.
     """
 
     settings: dict[str, Any]
@@ -107,6 +108,7 @@ class Task:
     clock: str
     monitor: str
     exclude_seen: bool
+    session_seconds: int
 
     def write(self, file: Path) -> None:
         """Write as JSON."""

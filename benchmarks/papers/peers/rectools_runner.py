@@ -23,9 +23,6 @@ from benchmarks.speed.peers.peer_runs import TRAINER_SETTINGS
 
 MICROSECONDS = 1_000_000
 
-SESSION_SECONDS = 3_600
-"""As of `training.config`, which needs more than this environment has."""
-
 
 class RecTools:
     """A transformer of RecTools.
@@ -38,6 +35,7 @@ class RecTools:
         torch.set_num_threads(task.threads)
         seed_everything(task.seed)
         self._settings = task.settings
+        self._session = task.session_seconds * MICROSECONDS
         self._max_history = task.settings["max_history"]
         self._sequences = sequences
         self.known = find_trained_rows(sequences)
@@ -110,7 +108,7 @@ class RecTools:
     def _weigh_sessions(self):
         """Weigh every event by the interval since the one before; the first is no target."""
         times = self._sequences.times
-        is_session = np.diff(times, prepend=times[:1]) < SESSION_SECONDS * MICROSECONDS
+        is_session = np.diff(times, prepend=times[:1]) < self._session
         return np.where(is_session, self._settings["session_weight"], 1.0)
 
     def _map_rows(self, sessions):

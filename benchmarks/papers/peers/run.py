@@ -19,7 +19,7 @@ from benchmarks.papers.peers.export import export_split
 from benchmarks.papers.peers.files import GIVEN, RESULT, TASK, WITHHELD, Task
 from model.errors import TrainingError
 from training.blocks import split_into_blocks
-from training.config import DataConfig
+from training.config import SESSION_SECONDS, DataConfig
 from training.data.dataset import Dataset
 from training.data.negatives import SeenItems, sample_candidates
 from training.data.split import Split
@@ -197,6 +197,7 @@ def _run(
         clock=options.clock,
         monitor=options.monitor,
         exclude_seen=data.exclude_seen,
+        session_seconds=SESSION_SECONDS,
     ).write(work / TASK)
     library = find_library(config)
     runner = f"benchmarks.papers.peers.{library}_runner"

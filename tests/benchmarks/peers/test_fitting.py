@@ -41,6 +41,7 @@ def _task(**changed: object) -> Task:
         clock="wall",
         monitor="accuracy",
         exclude_seen=False,
+        session_seconds=3_600,
     )
 
 
