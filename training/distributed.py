@@ -13,6 +13,10 @@ from typing import Any, TypeVar, final
 
 import torch
 import torch.distributed as dist
+
+# Imported before there is a group: its functions have the present one as a default, so they would
+# keep it and its threads, which abort the process if they free a tensor while the interpreter ends.
+import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
