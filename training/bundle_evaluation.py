@@ -10,7 +10,7 @@ from training.evaluation.counting import tune_counting
 from training.evaluation.live_counts import count_live
 from training.evaluation.report import Report, build_report
 from training.preparation.events import TrainingEvents
-from training.run import build_dataset
+from training.run import build_dataset, split_dataset
 
 
 def evaluate_bundle(bundle: Bundle, config: RunConfig, events: TrainingEvents) -> Report:
@@ -23,9 +23,8 @@ def evaluate_bundle(bundle: Bundle, config: RunConfig, events: TrainingEvents) -
     Raises:
         TrainingError: if the events leave no question.
     """
-    data = config.data
     whole = build_dataset(config, events, None)
-    split = config.split.split(whole, data.predict, data.min_item_events)
+    split = split_dataset(config, whole)
     counting = tune_counting(split, exclude_seen=config.data.exclude_seen)
     split = split.reindex(bundle.catalog, bundle.manifest.recommender.actions)
     return build_report(

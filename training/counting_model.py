@@ -15,7 +15,7 @@ from training.evaluation.evaluate import evaluate
 from training.export import TrainedModel, assemble, write
 from training.fitting.building import build_recommender, count_events
 from training.fitting.fit import FitState
-from training.run import build_dataset
+from training.run import build_dataset, split_dataset
 
 
 def configure_counting(data: DataConfig) -> RunConfig:
@@ -56,7 +56,7 @@ def write_counting_bundle(
     began = time.monotonic()
     config = configure_counting(data)
     whole = build_dataset(config, events, items)
-    split = config.split.split(whole, data.predict, data.min_item_events)
+    split = split_dataset(config, whole)
     split = split.move_to_test(whole, data.predict)
     metrics = _measure(config, split) if len(split.test) else {}
     everything = np.ones(len(whole), dtype=np.bool_)

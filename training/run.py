@@ -216,6 +216,11 @@ def build_dataset(config: RunConfig, events: TrainingEvents, items: pl.DataFrame
     )
 
 
+def split_dataset(config: RunConfig, whole: Dataset) -> Split:
+    """Split events that `build_dataset` returned, and leave rare items out, as the recipe says."""
+    return config.split.split(whole, config.data.predict, config.data.min_item_events)
+
+
 def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None) -> Fitted:
     """Split the events and fit to their training part, resuming from a checkpoint if there is one.
 
@@ -224,8 +229,7 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
         DivergedError: if the loss, or a score, is NaN or infinite.
     """
     whole = build_dataset(run.config, events, items)
-    data = run.config.data
-    split = run.config.split.split(whole, data.predict, data.min_item_events)
+    split = split_dataset(run.config, whole)
     if not len(split.test):
         raise TrainingError(
             "a split must leave a test question, a user with events before and in the test, but of "

@@ -36,7 +36,7 @@ from training.fitting.fit import make_optimizer
 from training.fitting.objective import Objective
 from training.preparation.events import PreparedEvents
 from training.preparation.prepare import prepare
-from training.run import build_dataset
+from training.run import build_dataset, split_dataset
 
 RESULTS = Path(__file__).parent / "results" / "training_memory.json"
 STEPS = 5
@@ -96,7 +96,7 @@ def _measure(folder: Path) -> dict[str, float]:
     events = PreparedEvents.open(str(folder)).select_plausible(now())
     whole = build_dataset(config, events, None)
     note("data_set")
-    split = config.split.split(whole, config.data.predict, config.data.min_item_events)
+    split = split_dataset(config, whole)
     note("split")
     _, recommender = build_recommender(config, split.dataset, split.is_training)
     note("counts")

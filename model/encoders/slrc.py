@@ -54,6 +54,8 @@ class SLRC(SequenceEncoder):
         Recommender Systems", with a factorisation as the base intensity.
     DIFFERS(paper): the user vector is a linear map of the mean of the history's item vectors, not a
         vector per user, so that users unknown in training are served alike.
+    DIFFERS(paper): trained by the loss of the recipe, such as a softmax over the catalog; the paper
+        compares pairs, which `fit.loss` of kind `bpr` does.
     DIFFERS(paper): the base intensity is an exponential, so that it is positive; intensities are
         compared by their logarithms.
     DIFFERS(code): an item's parameters are a shared value plus an offset that weight decay draws

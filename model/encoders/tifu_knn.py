@@ -78,9 +78,9 @@ class TIFUKNN(SequenceEncoder):
     DIFFERS(code): in the form "paper", baskets decay within their group and groups up to the last
         one that the history has; in the form "code", as coded by the authors, baskets decay up to
         the last basket of the history, and the groups of a history with fewer baskets than groups
-        as if the missing ones followed. The released script averages vectors without groups for
-        the scores, and uses those with groups for the distances; here both have groups, as in the
-        paper and in Li et al. 2023 (A Next Basket Recommendation Reality Check).
+        as if the missing ones followed. Scores and distances are of vectors with groups, as in the
+        paper, in the latest released script and in Li et al. 2023 (A Next Basket Recommendation
+        Reality Check); an earlier revision leaves groups out of the scores.
     DIFFERS(paper): users are split into training and test users there, so nobody is their own
         neighbour. A query has no user here: a user who was trained on finds the own vector as of
         the training among the nearest, one of `neighbours`.

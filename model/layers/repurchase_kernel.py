@@ -30,9 +30,10 @@ class KernelShapes(NamedTuple):
 
     Attributes:
         normal_logit: the logarithm of the odds of the normal density.
-        log_mean: of the exponential density, above the least.
-        centre: of the normal density.
-        log_width: of the normal density, above the least.
+        log_mean: of the exponential density, whose mean is `exp(log_mean) + LEAST_WIDTH`.
+        centre: the mean of the normal density.
+        log_width: of the normal density, whose standard deviation is `exp(log_width) +
+            LEAST_WIDTH`.
     """
 
     normal_logit: Float[Tensor, "*items"]
@@ -53,6 +54,9 @@ def compute_log_kernel(
     Args:
         intervals: since the purchase, in units of `UNIT_DAYS`.
         shapes: of the purchase's item.
+
+    Returns:
+        Logarithms of densities per `UNIT_DAYS`.
     """
     mean = shapes.log_mean.exp() + LEAST_WIDTH
     width = shapes.log_width.exp() + LEAST_WIDTH
@@ -67,9 +71,9 @@ class KernelCoefficients(NamedTuple):
     """The kernels of some purchases, in the form in which many are computed fastest.
 
     Attributes:
-        rate: the inverse of the exponential density's mean.
+        rate: the inverse of the exponential density's mean, per `UNIT_DAYS`.
         exponential: the weight of the exponential.
-        inverse_width: of the normal density.
+        inverse_width: the inverse of the normal density's standard deviation, per `UNIT_DAYS`.
         scaled_centre: of the normal density, in its widths.
         normal: the weight of the normal density's exponential.
     """

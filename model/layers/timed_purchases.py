@@ -3,7 +3,7 @@
 from typing import ClassVar, NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor, nn
 
 from model.clock import MICROSECONDS_PER_DAY
@@ -84,7 +84,7 @@ class TimedPurchases(SizedByState):
         self.forget_derived()
 
     def compute_log_weights(
-        self, rows: Int64[Tensor, "*purchases"], days: Tensor
+        self, rows: Int64[Tensor, "*purchases"], days: Float64[Tensor, "*purchases"]
     ) -> Float[Tensor, "*purchases"]:
         """Compute the logarithms of the kernels of items, some days after their purchases."""
         shapes = KernelShapes(*self.shapes[rows].unbind(-1))

@@ -30,13 +30,22 @@ class DampedRotationConfig(Config):
     """Whether training changes how much a frequency decays per cycle."""
 
     @classmethod
-    def from_paper_code(cls, *, seconds: int = 1, base: int = 16) -> "DampedRotationConfig":
-        """Use the authors' eight periods, `seconds * base ** k`.
+    def from_paper_code(
+        cls, data: Literal["movielens", "kuairec"] = "movielens"
+    ) -> "DampedRotationConfig":
+        """Use the authors' eight periods and rates, of one of their data sets.
 
-        For MovieLens they are powers of 16 from a second; for KuaiRec, of 8 from 1024 seconds.
+        For MovieLens the periods are powers of 16 from a second, and the rates are fixed; for
+        KuaiRec, of 8 from 1024 seconds, and the rates are learned.
         """
+        seconds, base = (1, 16) if data == "movielens" else (1024, 8)
         shortest = seconds * DAYS_PER_SECOND
-        return cls(frequencies=8, shortest_period=shortest, longest_period=shortest * base**7)
+        return cls(
+            frequencies=8,
+            shortest_period=shortest,
+            longest_period=shortest * base**7,
+            learn_rates=data == "kuairec",
+        )
 
     def build(self) -> "DampedRotation":
         """Build the module."""
@@ -48,7 +57,8 @@ class DampedRotation(TimeEncoding):
     """Cosines and sines that decay: `exp(-l_k x) [cos(w_k x), sin(w_k x)]`, side by side.
 
     The rate `l_k = -log(g_k) w_k` is relative to the frequency: a feature falls to `g_k` while its
-    angle grows by one radian. Periods are geometric and fixed; the `g_k` are learned, from 1/2.
+    angle grows by one radian. Periods are geometric and fixed; the `g_k` start at 1/2, and are
+    learned by default.
 
     Shape: intervals (*) -> features (*, 2 * frequencies)
 
@@ -64,7 +74,8 @@ class DampedRotation(TimeEncoding):
     DIFFERS(paper): computed for every pair of an event and a query time, where the paper carries a
         state from event to event: a softmax has no such state, and a decay per event that is
         exact for every pair overflows (`damped_basis`).
-    DIFFERS(code): days for seconds; the rates start at 1/2 exactly, not near it.
+    DIFFERS(code): days for seconds. Where the authors learn `g_k`, they do so in the first block
+        only, starting near 1/2; here all blocks share them, and they start at 1/2.
     """
 
     is_stationary = False

@@ -28,7 +28,8 @@ class RotaryConfig(Config):
     longest_period: PositiveFloat = 1460.0
     """Longest period of time, in days."""
     order_base: float = Field(default=10_000.0, gt=1)
-    """Ratio of the longest to the shortest period of order; the shortest is 2 pi events."""
+    """`theta` of RoPE: of `n` planes of order, plane `k` turns by `theta ** (-k / n)` radians per
+    event."""
 
     def build(self) -> "Rotary":
         """Build the module."""

@@ -5,15 +5,10 @@ import pytest
 
 from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_epochs
 from benchmarks.ablations.harness.page import render_ablations
-from benchmarks.papers.harness.attention_plot import digest_curves
-from benchmarks.papers.harness.curve_plot import digest_learning_curves
+from benchmarks.papers.harness.attention_plot import digest_curves, find_attention_curves
+from benchmarks.papers.harness.curve_plot import collect_learning_curves, digest_learning_curves
 from benchmarks.papers.harness.lead_plot import digest_leads
-from benchmarks.papers.harness.measured_rows import (
-    collect_learning_curves,
-    find_attention_curves,
-    is_current,
-    read_measured,
-)
+from benchmarks.papers.harness.measured_rows import is_current, read_measured
 from benchmarks.papers.harness.models_table import find_measured_kinds, update_models_table
 from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
@@ -34,6 +29,7 @@ from benchmarks.papers.harness.summary_page import (
     update_readme,
 )
 from benchmarks.papers.harness.tables_page import render_tables
+from benchmarks.papers.harness.tuning import find_trials
 from benchmarks.papers.peers.config import RecToolsLoss
 from model.config import Config
 from model.encoders.self_attention import SelfAttentionConfig
@@ -149,6 +145,15 @@ def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:
             record.suite, f"{record.row}-{record.seed}.json"
         )
         assert is_current(record, suite, suite.row(record.row)), f"{file}: run it again"
+
+
+def test_every_file_of_trials_belongs_to_a_current_row() -> None:
+    of_rows = {
+        find_trials(file.parent, record.row, record.settings, record.data)
+        for file in (PAPERS / "results").glob("*/*.json")
+        if (record := Record.read(file)).trials
+    }
+    assert {*(PAPERS / "results").glob("*/trials/*.json")} <= of_rows
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)

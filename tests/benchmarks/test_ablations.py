@@ -11,11 +11,11 @@ from benchmarks.ablations.harness.ablations import (
 )
 from benchmarks.ablations.harness.effects import compare_with_whole
 from benchmarks.ablations.harness.page import render_ablation, render_ablations
-from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_ablations import (

@@ -3,15 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness import cell as cells
-from benchmarks.papers.harness.cell import Cell, ProgressEvent, run_cell
+from benchmarks.papers.harness.cell import Cell, ProgressEvent
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.run_cell import main, run_cell
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from model.store.opening import open_predictor
-from tests.benchmarks.tiny_suite import folder_with_suite, record_of, suite_in
+from tests.benchmarks.tiny_suite import folder_with_suite, ranked_rows, record_of, suite_in
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,17 @@ def test_half_a_record_does_not_count(cell: Cell, tmp_path: Path) -> None:
         RankedQuestions.read(tmp_path / "none.json")
 
 
+def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path)
+    ranked_rows(tmp_path, suite, {"mercer": [3]})
+    (file,) = (tmp_path / "results" / "tiny" / "questions").iterdir()
+    questions = RankedQuestions.read(file)
+    other = questions.model_copy(update={"cold_targets": 5})
+    with pytest.raises(TrainingError, match="it lacks 3, and of the same targets of this row 5"):
+        other.write(tmp_path / "results" / "tiny")
+    assert RankedQuestions.read(file) == questions
+
+
 def test_a_record_is_written_over_at_once(tmp_path: Path) -> None:
     suite = suite_in(tmp_path)
     file = tmp_path / "results" / "record.json"
@@ -132,13 +143,13 @@ def test_a_process_prints_progress_and_errors(
 ) -> None:
     quick = cell.model_copy(update={"keep": None, "record": tmp_path / "record.json"})
     monkeypatch.setattr("sys.stdin", io.StringIO(quick.model_dump_json()))
-    assert cells.main() == 0
+    assert main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert ProgressEvent.model_validate_json(lines[-1]).share == 1
 
     broken = cell.model_copy(update={"folder": tmp_path / "nowhere"})
     monkeypatch.setattr("sys.stdin", io.StringIO(broken.model_dump_json()))
-    assert cells.main() == 1
+    assert main() == 1
     assert "nowhere" in capsys.readouterr().err
 
 

@@ -165,6 +165,13 @@ def test_rows_of_other_questions_are_not_compared(suite: Suite, tmp_path: Path) 
     assert not comparison.has("positional")
 
 
+def test_ranks_of_other_questions_are_an_error(suite: Suite, tmp_path: Path) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [50]})
+    (file,) = (tmp_path / "results" / "tiny" / "questions").iterdir()
+    with pytest.raises(TrainingError, match="there are 7 ranks of 100 targets"):
+        RankedQuestions.read(file).read_ranks(encode_integers(np.arange(7)))
+
+
 def test_records_without_ranks_are_not_compared(suite: Suite, tmp_path: Path) -> None:
     rows = [MeasuredRow(suite.row("mercer"), (record_of(suite, suite.row("mercer"), 0, 0.5),))]
     assert Comparison.read(tmp_path, suite, rows) is None

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.cell import ProgressEvent, run_cell
+from benchmarks.papers.harness.cell import ProgressEvent
 from benchmarks.papers.harness.measured_rows import read_measured
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.suite import Suite, build_peer
 from benchmarks.papers.harness.tables_page import render_suite
 from benchmarks.papers.peers.config import RecToolsHSTUConfig
@@ -84,6 +85,31 @@ def test_a_peer_is_recorded_as_every_row(
     assert [event.trial for event in ran[1] if event.trial is not None] == [1, 2]
     page = render_suite(suite, read_measured(folder, suite))
     assert "| HSTU | peer | query time given | " in page
+
+
+def test_a_peer_ranks_the_catalog_of_our_rows(tmp_path: Path) -> None:
+    frequent = SUITE.replace("[base.split]", "[base.data]\nmin_item_events = 9\n\n[base.split]")
+    # A peer is fitted again on all events before the test.
+    frequent = frequent.replace("epochs = 2", "epochs = 2\nrefit_before_test = true")
+    folder = folder_with_suite(tmp_path, frequent + PEERS)
+    make_environments(folder / "environments")
+    selection = Selection(folder / "data", folder / "results", ("counts", "hstu"), (0,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER_VARIABLE, str(folder / "environments"))
+        planned = plan(Suite.read(folder / "suites" / "tiny.toml"), selection).cells
+        peer, own = (run_cell(cell, lambda _: None) for cell in planned)
+    assert peer.peer is not None
+    assert peer.questions_sha256 == own.questions_sha256
+    assert peer.report.cold_targets == own.report.cold_targets > 0
+    assert peer.report.rows["last_item_markov"] == own.report.rows["last_item_markov"]
+
+
+def test_later_seeds_of_a_peer_wait_for_its_epochs(tmp_path: Path) -> None:
+    without_trials = PEERS[: PEERS.index("trials")]
+    suite = suite_in(tmp_path, SUITE + without_trials)
+    found = plan(suite, Selection(tmp_path / "data", tmp_path / "results")).cells
+    assert [cell.name for cell in found if cell.peer] == ["tiny hstu 0", "tiny hstu 1"]
+    assert [found[0].name, found[-1].name] == ["tiny hstu 0", "tiny hstu 1"]
 
 
 def test_a_row_with_settings_of_a_peer_is_a_peer(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.papers.harness.cell import run_cell
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.recommended import recommend_for_suite
-from benchmarks.papers.harness.suite import RECOMMENDED, Suite, digest
+from benchmarks.papers.harness.run_cell import run_cell
+from benchmarks.papers.harness.settings import digest
+from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, suite_in
 from training.config import RunConfig

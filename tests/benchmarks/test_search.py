@@ -5,23 +5,27 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.papers.harness.cell import run_cell
-from benchmarks.papers.harness.choice import Chosen, choose_once, find_trials
 from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.record import TriedSettings
+from benchmarks.papers.harness.record import Trial
+from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.search import (
     build_measure,
     find_best,
     replace_settings,
     search_settings,
 )
-from benchmarks.papers.harness.suite import Settings, Suite
+from benchmarks.papers.harness.settings import Settings
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from training.data.sources import read_events
+
+CPU = torch.device("cpu")
 
 COUNTING = """
 [[rows]]
@@ -49,7 +53,9 @@ def suite(folder: Path) -> Suite:
 def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     row = suite.row("searched")
-    trials = search_settings(row.search, build_measure(suite.build_config(row, 0), events, None))
+    trials = search_settings(
+        row.search, build_measure(suite.build_config(row, 0), events, None, CPU)
+    )
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
     best = max(trial.value for trial in trials)
@@ -59,13 +65,24 @@ def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -
 def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Suite) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     config = suite.build_config(suite.row("mercer"), 0)
-    measure = build_measure(config, events, None)
+    measure = build_measure(config, events, None, CPU)
     trials = search_settings({"fit.learning_rate": [1e-3, 1e-7]}, measure)
     assert [trial.settings for trial in trials] == [
         {"fit.learning_rate": 1e-3},
         {"fit.learning_rate": 1e-7},
     ]
     assert all(0 <= trial.value <= 1 for trial in trials)
+
+
+def test_trials_leave_rare_items_out_as_runs_do(folder: Path, suite: Suite) -> None:
+    events = read_events(folder / "data" / "tiny" / "events.parquet")
+    config = suite.build_config(suite.row("searched"), 0)
+    values = set()
+    for least in (1, 10):
+        data = config.data.model_copy(update={"min_item_events": least})
+        config = config.model_copy(update={"data": data})
+        values.add(build_measure(config, events, None, CPU)({}).value)
+    assert len(values) == 2
 
 
 @given(
@@ -76,9 +93,9 @@ def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Su
 def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> None:
     search = {str(number): values for number, values in enumerate(axes)}
 
-    def measure(settings: Settings) -> TriedSettings:
+    def measure(settings: Settings) -> Trial:
         value = sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
-        return TriedSettings(settings=settings, value=value, seed=0)
+        return Trial(settings=settings, value=value, seed=0)
 
     trials = search_settings(search, measure)
     assert find_best(trials).value == sum(
@@ -110,14 +127,14 @@ def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
 def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
     made: list[int] = []
 
-    def measure(seed: int, settings: Settings) -> TriedSettings:
+    def measure(seed: int, settings: Settings) -> Trial:
         time.sleep(0.05)
         made.append(seed)
-        return TriedSettings(settings=settings, value=0.5, seed=seed)
+        return Trial(settings=settings, value=0.5, seed=seed)
 
-    def choose(seed: int) -> Chosen:
+    def choose(seed: int) -> Tuning:
         file = find_trials(tmp_path, "searched", {"fit": {"seed": seed, "epochs": 2}}, {})
-        return choose_once(file, {"encoder.weight": [1.0, 2.0]}, partial(measure, seed), ignore)
+        return tune_once(file, {"encoder.weight": [1.0, 2.0]}, partial(measure, seed), ignore)
 
     with ThreadPoolExecutor(4) as pool:
         runs = [*pool.map(choose, range(4))]
@@ -128,28 +145,39 @@ def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
 def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     tried: list[Settings] = []
 
-    def measure(settings: Settings) -> TriedSettings:
+    def measure(settings: Settings) -> Trial:
         if len(tried) == 2:
             raise KeyboardInterrupt
         tried.append(settings)
-        return TriedSettings(settings=settings, value=len(tried) / 10, seed=0)
+        return Trial(settings=settings, value=len(tried) / 10, seed=0)
 
     choice: list[Settings] = [{"encoder.weight": weight} for weight in (1.0, 2.0, 3.0)]
     reported: list[int] = []
 
-    def report(number: int, trial: TriedSettings) -> None:
+    def report(number: int, trial: Trial) -> None:
         reported.append(number)
 
     with pytest.raises(KeyboardInterrupt):
-        choose_once(tmp_path / "trials.json", choice, measure, report)
+        tune_once(tmp_path / "trials.json", choice, measure, report)
     tried.clear()
-    chosen = choose_once(tmp_path / "trials.json", choice, measure, report)
+    chosen = tune_once(tmp_path / "trials.json", choice, measure, report)
     assert tried == [{"encoder.weight": 3.0}]
     assert [trial.value for trial in chosen.trials] == [0.1, 0.2, 0.1]
     assert reported == [1, 2, 3]
 
 
-def ignore(number: int, trial: TriedSettings) -> None: ...
+def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:
+    def measure(settings: Settings) -> Trial:
+        return Trial(settings=settings, value=0.5)
+
+    file = tmp_path / "trials.json"
+    (trial,) = tune_once(file, [{}], measure, ignore, code="a digest").trials
+    assert trial.code == "a digest"
+    # It is not made again by other code, and keeps the digest of its own.
+    assert tune_once(file, [{}], measure, ignore, code="another").trials == (trial,)
+
+
+def ignore(number: int, trial: Trial) -> None: ...
 
 
 def test_other_values_to_choose_from_are_other_settings(suite: Suite) -> None:

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.suite import Suite, digest, merge
+from benchmarks.papers.harness.settings import digest, merge
+from benchmarks.papers.harness.suite import Suite
 from model.encoders.popularity import PopularityConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
@@ -121,6 +122,7 @@ def test_tables_are_merged_to_any_depth() -> None:
         ('label = "Counts"', 'label = "Counts"\nrole = "control"', "row counts changes the base"),
         ('label = "Counts"', 'label = "Counts"\nsearch.x = []', "row counts: search.x: "),
         ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
+        ('name = "counts"', 'name = "counting"', "references .* but tiny.toml has rows"),
         ("title =", "title", "tiny.toml is not a suite"),
     ],
 )

@@ -2,9 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
+from benchmarks.papers.harness.curve_plot import (
+    collect_learning_curves,
+    digest_learning_curves,
+    draw_learning_curves,
+)
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
-from benchmarks.papers.harness.measured_rows import MeasuredRow, collect_learning_curves
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.record import CurvePoint
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.suite import Suite

@@ -9,6 +9,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plot import STYLE, format_svg
 from benchmarks.papers.harness.record import ProfilePoint
 
@@ -31,6 +32,20 @@ PANELS = (
     Panel("by category, as it was", "observed", "category"),
     Panel("after each action, predicted", "predicted", "action"),
 )
+
+
+def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
+    """Find the attention profile of the first record that has one; empty if none has.
+
+    That of the recommended recipe is left out: its wide part does some of the attention's work.
+    """
+    profiles = (
+        record.attention_profile
+        for each in measured
+        if each.row.recipe == "base"
+        for record in each.records
+    )
+    return next((profile for profile in profiles if profile), [])
 
 
 def digest_curves(curves: list[ProfilePoint]) -> str:

@@ -2,13 +2,58 @@
 
 import hashlib
 import json
+from typing import NamedTuple
 
 from matplotlib import color_sequences, style
 from matplotlib.figure import Figure
 
-from benchmarks.papers.harness.measured_rows import LearningCurve
+from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plot import STYLE, format_svg
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import Role, Suite
+
+COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "control")
+"""The rows whose learning curves are drawn, in this order; if there are none, all are."""
+
+MOST_CURVES = 20
+"""Rows whose learning curves are drawn, at most."""
+
+
+class LearningCurve(NamedTuple):
+    """The learning curve of one run."""
+
+    label: str
+    role: Role
+    seed: int
+    minutes: list[float]
+    """Processor time since the beginning of the fit, validation included."""
+    values: list[float]
+    """The suite's plot metric on the validation questions."""
+
+
+def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[LearningCurve]:
+    """Collect the curves of the default, controls, rivals and peers, or of all rows without such.
+
+    Each is of the row's first seed. Rows that are fitted by counting have none.
+    """
+    curves = [
+        LearningCurve(
+            each.row.label,
+            each.row.role,
+            record.seed,
+            [
+                # The axis is logarithmic.
+                max(round(point.cpu_seconds / 60, 3), 0.001)
+                for point in record.curve
+                if point.validation
+            ],
+            [point.validation[suite.plot] for point in record.curve if point.validation],
+        )
+        for each in measured
+        for record in each.records[:1]
+        if any(suite.plot in point.validation for point in record.curve)
+    ]
+    compared = [curve for role in COMPARED for curve in curves if curve.role == role]
+    return (compared or curves)[:MOST_CURVES]
 
 
 def digest_learning_curves(curves: list[LearningCurve]) -> str:

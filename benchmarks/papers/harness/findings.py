@@ -2,11 +2,11 @@
 
 A text names a figure in braces, and the page shows its value:
 
-    {kairos}                     the suite's plot metric, mean over seeds
+    {kairos}                     the suite's plot metric on all questions, mean over seeds
     {kairos after_a_gap}         on the questions after a gap
     {kairos withheld}, {.. live} without the query time; with live popularity
     {kairos mrr}                 another metric of the suite
-    {kairos - mercer}            a difference, with its 95 % interval
+    {kairos - mercer}            a difference on all questions, with its 95 % interval
     {kairos - mercer after_a_gap}
     {kairos / counting}          a ratio
     {kairos cpu}                 processor seconds per run

@@ -4,17 +4,12 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from benchmarks.papers.harness.record import ProfilePoint, Record
-from benchmarks.papers.harness.suite import Role, Row, Suite, digest
+from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.settings import digest
+from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.report import LIVE, MODEL, WITHHELD
-
-COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "control")
-"""The rows whose learning curves are drawn, in this order; if there are none, all are."""
-
-MOST_CURVES = 20
-"""Rows whose learning curves are drawn, at most."""
 
 Subset = Literal["all", "after_a_gap"]
 """All questions, or those later than the last event of their history."""
@@ -120,20 +115,6 @@ def _select_newest_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
     return [each for each in kept if each.records]
 
 
-def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
-    """Find the attention profile of the first record that has one; empty if none has.
-
-    That of the recommended recipe is left out: its wide part does some of the attention's work.
-    """
-    profiles = (
-        record.attention_profile
-        for each in measured
-        if each.row.recipe == "base"
-        for record in each.records
-    )
-    return next((profile for profile in profiles if profile), [])
-
-
 def collect_references(
     measured: list[MeasuredRow], subset: Subset = "all"
 ) -> dict[str, dict[str, float]]:
@@ -153,39 +134,6 @@ def standard_deviation(values: list[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-class LearningCurve(NamedTuple):
-    """The learning curve of one run."""
-
-    label: str
-    role: Role
-    seed: int
-    minutes: list[float]
-    """Processor time since the beginning of the fit, validation included."""
-    values: list[float]
-    """The suite's plot metric on the validation questions."""
-
-
-def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[LearningCurve]:
-    """Collect the curves of the default, controls, rivals and peers, or of all rows without such.
-
-    Each is of the row's first seed. Rows that are fitted by counting have none.
-    """
-    curves = [
-        LearningCurve(
-            each.row.label,
-            each.row.role,
-            record.seed,
-            [
-                # The axis is logarithmic.
-                max(round(point.cpu_seconds / 60, 3), 0.001)
-                for point in record.curve
-                if point.validation
-            ],
-            [point.validation[suite.plot] for point in record.curve if point.validation],
-        )
-        for each in measured
-        for record in each.records[:1]
-        if any(suite.plot in point.validation for point in record.curve)
-    ]
-    compared = [curve for role in COMPARED for curve in curves if curve.role == role]
-    return (compared or curves)[:MOST_CURVES]
+def find_default(measured: Sequence[MeasuredRow]) -> MeasuredRow | None:
+    """Find our default; None if it has no record."""
+    return next((each for each in measured if each.row.role == "default"), None)

@@ -70,10 +70,10 @@ def plan(suite: Suite, selection: Selection) -> Plan:
         else:
             if not cells:
                 continue
-            # Later seeds take the settings that the first one has chosen.
-            has_choice = bool(row.search or row.trials)
-            (first if has_choice else result.cells).append(cells[0])
-            (later if has_choice else result.cells).extend(cells[1:])
+            # Later seeds take what the first one has chosen; of a peer at least the epochs.
+            is_tuned = bool(row.search or row.trials or row.peer)
+            (first if is_tuned else result.cells).append(cells[0])
+            (later if is_tuned else result.cells).extend(cells[1:])
     return Plan(first + result.cells + later, result.failures)
 
 

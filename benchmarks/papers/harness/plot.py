@@ -15,8 +15,8 @@ from benchmarks.papers.harness.measured_rows import (
     collect_references,
     standard_deviation,
 )
+from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.suite import Curve, Suite, TimeClass
-from benchmarks.papers.harness.tables_page import REFERENCES
 
 COLOURS: dict[TimeClass, str] = {
     "order only": "#6b7280",

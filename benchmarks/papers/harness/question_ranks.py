@@ -118,9 +118,21 @@ class RankedQuestions(Config):
             ) from error
 
     def write(self, folder: Path) -> None:
-        """Write into the folder of a suite's records, atomically."""
+        """Write into the folder of a suite's records, atomically.
+
+        Raises:
+            TrainingError: if the questions are there already, of another catalog: ranks among more
+                items are worse.
+        """
         file = self.find_file(folder, self.sha256)
         file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists() and (found := self.read(file)).cold_targets != self.cold_targets:
+            raise TrainingError(
+                f"all rows of a suite rank the same catalog, but of the targets in {file} it lacks "
+                f"{found.cold_targets}, and of the same targets of this row {self.cold_targets}; "
+                "give the rows equal data and split, and fit.refit_before_test beside peers, or "
+                "delete the records of the suite and run its rows again"
+            )
         write_atomically(file, self.model_dump(mode="json"))
 
     @cached_property
@@ -143,6 +155,8 @@ class RankedQuestions(Config):
         counts = decode_integers(self.targets)
         try:
             ranks = decode_integers(encoded)
+            if len(ranks) != counts.sum():
+                raise ValueError(f"there are {len(ranks)} ranks of {counts.sum()} targets")
         except (ValueError, zlib.error) as error:
             raise TrainingError(
                 f"the ranks of a record are compressed integers, but cannot be read: {error}; "

@@ -15,7 +15,7 @@ from training.data.split import SplitConfig
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
-from training.run import build_dataset
+from training.run import build_dataset, split_dataset
 
 
 def format_recommended_recipe(suite: Suite, data: Path) -> str:
@@ -49,7 +49,7 @@ def _select_before_test(events: pl.DataFrame, suite: Suite) -> pl.DataFrame:
         {name: suite.base[name] for name in ("data", "split") if name in suite.base}
     )
     dataset = build_dataset(config, events, None)
-    split = config.split.split(dataset, config.data.predict)
+    split = split_dataset(config, dataset)
     known = np.flatnonzero(split.is_known_before_test)
     keys = pl.DataFrame(
         {

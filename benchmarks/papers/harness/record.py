@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from benchmarks.papers.harness.problems import format_problems
-from benchmarks.papers.harness.suite import Settings
+from benchmarks.papers.harness.settings import Settings
 from model.config import Measurements
 from model.errors import TrainingError
 from training.evaluation.report import Report
@@ -30,7 +30,7 @@ class CurvePoint(Measurements):
 
     epoch: int
     seconds: float
-    """Wall time since the beginning of the fit, validation included."""
+    """Wall time since the beginning of the fit, validation included; of a peer, processor time."""
     cpu_seconds: float
     """Processor time of the same."""
     loss: float | None
@@ -39,8 +39,8 @@ class CurvePoint(Measurements):
     """Empty where it was not evaluated."""
 
 
-class TriedSettings(Measurements):
-    """Settings that were tried, and the metric that they reached on the validation questions."""
+class Trial(Measurements):
+    """A trial of settings: the metric that they reached on the validation questions."""
 
     settings: Settings
     """By dotted name."""
@@ -52,14 +52,17 @@ class TriedSettings(Measurements):
     """Processor time of this trial."""
     curve: tuple[CurvePoint, ...] = ()
     """Of a peer, the epochs of the fit."""
+    code: str = ""
+    """A digest of the code that ran; empty in older records."""
 
 
 class PeerRun(Measurements):
     """How a peer was run."""
 
     fit_seconds: float
-    """Of the fit on all events before the test, for the epochs of the best trial."""
+    """Processor time of the fit on all events before the test, for the epochs of the best trial."""
     test_seconds: float
+    """Processor time of the scores of the test questions."""
     peak_mib: float
     """Largest resident set of its process."""
     known_items: int
@@ -110,7 +113,7 @@ class Record(Measurements):
     curve: tuple[CurvePoint, ...] = ()
     """The epochs of the fit, without those of a refit; of a peer, those of the best trial, in the
     record of its seed."""
-    trials: tuple[TriedSettings, ...] = ()
+    trials: tuple[Trial, ...] = ()
     """The settings tried before, if the row has a search space; the best ones are in `config`."""
     peer: PeerRun | None = None
     """Of a peer, how it was run."""

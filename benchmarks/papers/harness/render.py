@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
-from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
-from benchmarks.papers.harness.curve_plot import digest_learning_curves, draw_learning_curves
-from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
-from benchmarks.papers.harness.measured_rows import (
-    collect_learning_curves,
+from benchmarks.papers.harness.attention_plot import (
+    digest_curves,
+    draw_attention,
     find_attention_curves,
-    read_measured,
 )
+from benchmarks.papers.harness.curve_plot import (
+    collect_learning_curves,
+    digest_learning_curves,
+    draw_learning_curves,
+)
+from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
+from benchmarks.papers.harness.measured_rows import read_measured
 from benchmarks.papers.harness.models_table import update_models_table
 from benchmarks.papers.harness.plot import digest_figures, draw
 from benchmarks.papers.harness.suite import Suite

@@ -118,7 +118,7 @@ class _Child(NamedTuple):
 def _start(cell: Cell) -> _Child:
     errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.papers.harness.cell"],
+        [sys.executable, "-m", "benchmarks.papers.harness.run_cell"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

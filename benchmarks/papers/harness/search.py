@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+import torch
 from pydantic import JsonValue, ValidationError
 
 from benchmarks.papers.harness.problems import format_problems
-from benchmarks.papers.harness.record import TriedSettings
-from benchmarks.papers.harness.suite import Settings, merge
+from benchmarks.papers.harness.record import Trial
+from benchmarks.papers.harness.settings import Settings, merge
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig
@@ -17,16 +18,14 @@ from training.data.split import Split
 from training.evaluation.evaluate import evaluate
 from training.fitting.building import build_recommender, count_events
 from training.fitting.fit import EpochReport
-from training.run import begin_run, build_dataset, fit_recommender
+from training.run import begin_run, build_dataset, fit_recommender, split_dataset
 
-Choice = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]
+SearchSpace = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]
 """What settings are chosen from: values by the dotted name of a setting, of which one is changed at
 a time, beginning with the first of each; or tables of settings by dotted name."""
 
 
-def search_settings(
-    choice: Choice, measure: Callable[[Settings], TriedSettings]
-) -> tuple[TriedSettings, ...]:
+def search_settings(space: SearchSpace, measure: Callable[[Settings], Trial]) -> tuple[Trial, ...]:
     """Try all tables of settings, or change one setting at a time until no change helps.
 
     Args:
@@ -35,15 +34,15 @@ def search_settings(
     Returns:
         What was tried, in order.
     """
-    if not isinstance(choice, Mapping):
-        return tuple(measure(each) for each in choice)
-    return _search_by_coordinate(choice, measure)
+    if not isinstance(space, Mapping):
+        return tuple(measure(each) for each in space)
+    return _search_by_coordinate(space, measure)
 
 
 def _search_by_coordinate(
-    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], TriedSettings]
-) -> tuple[TriedSettings, ...]:
-    measured: dict[tuple[JsonValue, ...], TriedSettings] = {}
+    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], Trial]
+) -> tuple[Trial, ...]:
+    measured: dict[tuple[JsonValue, ...], Trial] = {}
     names = [*search]
 
     def look_up(values: tuple[JsonValue, ...]) -> float:
@@ -62,23 +61,23 @@ def _search_by_coordinate(
     return tuple(measured.values())
 
 
-def find_best(trials: Sequence[TriedSettings]) -> TriedSettings:
+def find_best(trials: Sequence[Trial]) -> Trial:
     """Find the trial with the largest metric; the first of equal ones."""
     return max(trials, key=lambda trial: trial.value)
 
 
 def build_measure(
-    config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None
-) -> Callable[[Settings], TriedSettings]:
+    config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None, device: torch.device
+) -> Callable[[Settings], Trial]:
     """Build what tries settings of a recipe, by its monitored metric on the validation questions.
 
     It raises TrainingError if a setting is unknown or a value invalid.
     """
-    split = config.split.split(build_dataset(config, events, items), config.data.predict)
+    split = split_dataset(config, build_dataset(config, events, items))
 
-    def measure(changes: Settings) -> TriedSettings:
-        value = _validate(replace_settings(config, changes), split, events, items)
-        return TriedSettings(settings=changes, value=value, seed=config.fit.seed)
+    def measure(changes: Settings) -> Trial:
+        value = _validate(replace_settings(config, changes), split, events, items, device)
+        return Trial(settings=changes, value=value, seed=config.fit.seed)
 
     return measure
 
@@ -106,7 +105,11 @@ def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:
 
 
 def _validate(
-    config: RunConfig, split: Split, events: pl.DataFrame, items: pl.DataFrame | None
+    config: RunConfig,
+    split: Split,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    device: torch.device,
 ) -> float:
     """Fit on the training part; return the monitored metric on the validation questions."""
     _, recommender = build_recommender(config, split.dataset, split.is_training)
@@ -124,7 +127,7 @@ def _validate(
         update={"fit": config.fit.model_copy(update={"refit_before_test": False})}
     )
     with tempfile.TemporaryDirectory() as output:
-        run = begin_run(short, Path(output), progress=_NoProgress())
+        run = begin_run(short, Path(output), progress=_NoProgress(), device=device)
         return fit_recommender(run, events, items).state.best_value
 
 

@@ -1,13 +1,10 @@
 """Benchmark suites: one data set, one base recipe, and rows with changed settings."""
 
-import hashlib
-import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel,
     Field,
     JsonValue,
     PositiveFloat,
@@ -18,17 +15,20 @@ from pydantic import (
 )
 
 from benchmarks.papers.harness.problems import format_problems
+from benchmarks.papers.harness.references import REFERENCES
+from benchmarks.papers.harness.settings import (
+    Settings,
+    drop_unknown_fields,
+    inherit_shared_fields,
+    inherit_sizes,
+    is_known,
+    merge,
+    remove,
+)
 from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config
-from model.encoders import EncoderConfig
 from model.errors import TrainingError
 from training.config import RunConfig
-
-Settings = dict[str, JsonValue]
-"""A recipe, or a part of one, as in TOML."""
-
-SHARED_FIELDS = ("dim", "dropout", "max_history")
-"""The fields of the base's encoder that an encoder of another kind inherits."""
 
 RECOMMENDED = "recommended"
 """The folder of the recipes that are recommended for suites, beside that of the suites."""
@@ -212,6 +212,11 @@ class Suite(Config):
                 f"the rows of a suite have distinct names, but {file.name} has {twice} twice; "
                 "rename one"
             )
+        if taken := sorted({*names} & {*REFERENCES}):
+            raise TrainingError(
+                f"the references {[*REFERENCES]} stand beside the rows of every suite, but "
+                f"{file.name} has rows {taken}; rename them"
+            )
         return suite
 
     def row(self, name: str) -> Row:
@@ -260,23 +265,23 @@ class Suite(Config):
             }
             settings: Settings = shared | {
                 "fit": {"seed": seed, "monitor": self._monitor},
-                "peer": _inherit_sizes(self.base.get("encoder"), row.peer),
+                "peer": inherit_sizes(self.base.get("encoder"), row.peer),
                 "budget_seconds": self.get_budget(row),
             }
             return settings | choice
         recipe = self._find_recipe(row)
         for setting in row.without:
             path = setting.split(".")
-            if not _is_known(RunConfig, path):
+            if not is_known(RunConfig, path):
                 raise TrainingError(
                     f"a row is without settings of a recipe, but row {row.name} of suite "
                     f"{self.name} is without {setting}, which is none; correct the name"
                 )
-            recipe = _remove(recipe, path)
+            recipe = remove(recipe, path)
         changes: Settings = {
             "data": row.data,
             "split": row.split,
-            "encoder": _inherit_shared_fields(recipe, row.encoder),
+            "encoder": inherit_shared_fields(recipe, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
         changed: Settings = {name: value for name, value in changes.items() if value}
@@ -315,7 +320,7 @@ class Suite(Config):
         for name in ("search", "trials", "peer", "budget_seconds"):
             settings.pop(name, None)
         if "encoder" in settings:
-            settings["encoder"] = _drop_unknown_fields(settings["encoder"], row.encoder)
+            settings["encoder"] = drop_unknown_fields(settings["encoder"], row.encoder)
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
@@ -344,33 +349,6 @@ def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
     return config
 
 
-def _inherit_sizes(encoder: JsonValue, peer: Settings) -> Settings:
-    """Give a peer the sizes of the suite's encoder, unless it has its own."""
-    sizes = {"dim": "dim", "heads": "heads", "layers": "blocks", "max_history": "max_history"}
-    if not isinstance(encoder, dict):
-        return peer
-    return {own: encoder[name] for name, own in sizes.items() if name in encoder} | peer
-
-
-def merge(base: Settings, changes: Settings) -> Settings:
-    """Replace some settings of the base, table by table.
-
-    A table of another `kind` replaces the base's table, since kinds have different settings.
-    """
-    merged = dict(base)
-    for name, value in changes.items():
-        current = merged.get(name)
-        if (
-            isinstance(value, dict)
-            and isinstance(current, dict)
-            and value.get("kind", current.get("kind")) == current.get("kind")
-        ):
-            merged[name] = merge(current, value)
-        else:
-            merged[name] = value
-    return merged
-
-
 def _describe_choice(row: Row) -> Settings:
     """Describe what the row's settings are chosen from; empty if there is no choice."""
     choice: Settings = {}
@@ -379,68 +357,3 @@ def _describe_choice(row: Row) -> Settings:
     if row.trials:
         choice["trials"] = [*row.trials]
     return choice
-
-
-def _remove(settings: Settings, path: list[str]) -> Settings:
-    """Remove a setting from nested tables; nothing changes where it is not set."""
-    first, *rest = path
-    inner = settings.get(first)
-    if not rest:
-        return {name: value for name, value in settings.items() if name != first}
-    return settings | {first: _remove(inner, rest)} if isinstance(inner, dict) else settings
-
-
-def _is_known(annotation: object, path: list[str]) -> bool:
-    """Return whether a type of settings, or a member of a union of such, has a setting."""
-    if not path:
-        return True
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        field = annotation.model_fields.get(path[0])
-        return field is not None and _is_known(field.annotation, path[1:])
-    return any(_is_known(member, path) for member in get_args(annotation))
-
-
-def digest(settings: Settings) -> str:
-    """Compute a digest of settings, independent of the order of their tables."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-
-
-def _inherit_shared_fields(base: Settings, encoder: Settings) -> Settings:
-    current = base.get("encoder")
-    if not isinstance(current, dict) or encoder.get("kind", current.get("kind")) == current.get(
-        "kind"
-    ):
-        return encoder
-    fixed = _list_fixed_fields(encoder.get("kind"))
-    shared = (name for name in SHARED_FIELDS if name in current and name not in fixed)
-    return {name: current[name] for name in shared} | encoder
-
-
-def _drop_unknown_fields(encoder: JsonValue, own: Settings) -> JsonValue:
-    """Drop inherited fields that the encoder's kind does not have."""
-    if not isinstance(encoder, dict):
-        return encoder
-    fields = _list_fields(encoder.get("kind"))
-    return {
-        name: value
-        for name, value in encoder.items()
-        if name in own or name not in SHARED_FIELDS or fields is None or name in fields
-    }
-
-
-def _list_fields(kind: JsonValue) -> set[str] | None:
-    """List the fields of an encoder's config; None if there is no such kind."""
-    config = _find_encoder_config(kind)
-    return None if config is None else {*config.model_fields}
-
-
-def _list_fixed_fields(kind: JsonValue) -> set[str]:
-    """List the fields of an encoder's config that have one possible value."""
-    config = _find_encoder_config(kind)
-    fields = {} if config is None else config.model_fields
-    return {name for name, field in fields.items() if get_origin(field.annotation) is Literal}
-
-
-def _find_encoder_config(kind: JsonValue) -> type[Config] | None:
-    configs: tuple[type[Config], ...] = get_args(get_args(EncoderConfig)[0])
-    return next((each for each in configs if each.model_fields["kind"].default == kind), None)

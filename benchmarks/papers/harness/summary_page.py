@@ -11,10 +11,11 @@ from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     Subset,
     collect_references,
+    find_default,
     read_measured,
 )
+from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.tables_page import REFERENCES, find_default
 from training.evaluation.counting import COUNTING_LIVE
 
 COLUMNS = ("reference", "rival", "peer", "method", "control")
@@ -39,12 +40,12 @@ rules that it follows were developed on these data sets, in part by looking at t
 no test here is independent of them.
 
 It is compared with *references*, which count; *rivals*, published methods that are made for repeats
-or read the query time, and the default with another way to read time; *peers*, models of other
-libraries, run by those libraries, the fit of each trial within about the processor time of a whole
-run of the default where the row names no other; other published *methods* in our implementation;
-and *controls*, the default without a part. *After a gap* are the questions later than the last
-event of their history: nearly half of MovieLens-100k's are of the second of that event, and nobody
-could have asked them.
+or baskets or read the query time, and the default with another way to read time; *peers*, models of
+other libraries, run by those libraries, the fit of each trial within about the processor time of a
+whole run of the default where the row names no other; other published *methods* in our
+implementation; and *controls*, the default without a part. *After a gap* are the questions later
+than the last event of their history: nearly half of MovieLens-100k's are of the second of that
+event, and nobody could have asked them.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval

@@ -1,37 +1,32 @@
 """The page of results, in Markdown."""
 
-import math
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import JsonValue
-
+from benchmarks.papers.harness.attention_plot import find_attention_curves
 from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.curve_plot import collect_learning_curves
 from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
-    collect_learning_curves,
     collect_references,
-    find_attention_curves,
+    find_default,
     read_measured,
     standard_deviation,
 )
-from benchmarks.papers.harness.search import find_best
+from benchmarks.papers.harness.references import REFERENCES
+from benchmarks.papers.harness.run_notes import (
+    format_cost,
+    format_ends,
+    format_missing,
+    format_peers,
+    format_rising,
+    format_runs,
+)
 from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.counting import COUNTING_LIVE, HALF_LIVES, WEIGHTS, WINDOWS
+from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import LIVE, MODEL, WITHHELD
-
-REFERENCES = {
-    "popular_all_time": "popularity, all time",
-    "popular_last_week": "popularity, last 7 days",
-    "last_item_markov": "last-item Markov",
-    "personal_frequency": "personal frequency",
-    "repeat_last": "repeat the last item",
-    "counting": "counting, frozen",
-    "counting_live": "counting, live",
-}
 
 OPENING = """\
 # Recorded results
@@ -54,11 +49,14 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - Mean ± standard deviation over seeds.
 - *kind*: the default is our recommended recipe; a control is the default without a part, such as
   times or the wide part; references count; a method is published, in our implementation; a rival is
-  one that was made for repeats or reads the query time, or the default with another way to read
-  time; a peer is another library's implementation, run by that library.
+  one that was made for repeats or baskets or reads the query time, or the default with another way
+  to read time; a peer is another library's implementation, run by that library.
 - Methods train as the default does: the same tokens per step, learning rates, starting item
   vectors, weights of targets, most epochs and patience; SLRC too, at rates of its own and the best
   of three trials. What a row changes is in its suite.
+- The two rows of the default with another way to read time have no periods of the calendar, which
+  neither method has. The one with TO-RoPE has no table of positions, since it turns by order, and
+  feed-forward layers of 256, which bring its parameters near the default's.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
@@ -73,8 +71,9 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   time alone.
 - A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
   same of time.
-- CPU seconds are of a whole run on one thread, with validation, refit and test, without the choice
-  of settings; those of a peer are of the refit and the test, its other fits being that choice.
+- CPU seconds are of a whole run on one thread, with validation, refit, test and the ranks of the
+  references, without the choice of settings. Those of a peer are of the refit, the test and the
+  references, its other fits being that choice. Of rows that only count, the references are most.
 - Ties count against the model (`training/evaluation/metrics.py`), which costs the references up to
   0.001; our models break ties by popularity. References that are no row of a suite, and every row
   whose recipe has `refit_before_test`, are fitted on all events before the test, after settings and
@@ -129,11 +128,11 @@ def render_suite(
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
         format_runs(measured),
-        _format_cost(measured),
-        _format_peers(suite, measured),
-        _format_rising(suite, measured),
-        _format_ends(measured, comparison),
-        _format_missing(suite, measured),
+        format_cost(measured),
+        format_peers(suite, measured),
+        format_rising(suite, measured),
+        format_ends(measured, comparison),
+        format_missing(suite, measured),
         fill_in_figures(
             suite.findings.strip() * has_findings,
             suite,
@@ -194,12 +193,12 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         cells += [""] * (len(head) - texts + published)
         lines.append(format_row([REFERENCES.get(name, name), "reference", "", *cells]))
     for each in measured:
-        rivals = [
+        same_inputs = [
             other
             for other in measured
             if other.row.time_class == each.row.time_class and other is not each
         ]
-        is_ahead = _is_ahead_of_all(suite, comparison, each, rivals)
+        is_ahead = _is_ahead_of_all(suite, comparison, each, same_inputs)
         cells = [
             _format_spread(
                 suite,
@@ -222,11 +221,6 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         cells += [_format_published(suite, each.row)] * published
         lines.append(format_row([each.row.label, each.row.role, each.row.time_class, *cells]))
     return "\n".join(lines)
-
-
-def find_default(measured: list[MeasuredRow]) -> MeasuredRow | None:
-    """Find our default; None if it has no record."""
-    return next((each for each in measured if each.row.role == "default"), None)
 
 
 def _format_lead(
@@ -306,118 +300,6 @@ def _render_spreads(
         spreads = (_format_spread(suite, values) for values in columns)
         table.append(format_row([each.row.label, *spreads]))
     return "\n".join(table)
-
-
-def format_runs(measured: list[MeasuredRow]) -> str:
-    """Format the machines and the days of the records."""
-    records = [record for each in measured for record in each.records]
-    machines = {
-        f"{record.processor}, {record.threads} {'thread' if record.threads == 1 else 'threads'}, "
-        f"torch {record.torch}" + ("" if record.device == "cpu" else f", on {record.device}")
-        for record in records
-    }
-    days = sorted({record.started_at[:10] for record in records})
-    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Machine: {'; '.join(sorted(machines))}. Recorded {span}."
-
-
-def _format_cost(measured: list[MeasuredRow]) -> str:
-    """Format the processor time of all runs and choices, and how much was tried."""
-    records = [record for each in measured for record in each.records]
-    seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
-    codes = len({record.code for record in records})
-    sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
-    sentences += [f"They are of {codes} states of the code."] * (codes > 1)
-    tried = [
-        f"{each.row.label} {len(each.records[0].trials)}"
-        for each in measured
-        if each.records[0].trials
-    ]
-    sentences += [f"Settings tried on the validation questions: {', '.join(tried)}."] * bool(tried)
-    return " ".join(sentences)
-
-
-def _format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Format what the peers were given: time, and events of a history."""
-    peers = [each for each in measured if each.row.role == "peer"]
-    if not peers:
-        return ""
-    read = [f"{each.row.label} {each.records[0].config['max_history']}" for each in peers]
-    longer = "".join(
-        f", of {each.row.label} {each.row.budget_seconds:g}"
-        for each in peers
-        if each.row.budget_seconds is not None
-    )
-    return (
-        f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
-        f"CPU seconds{longer}. Their width and heads are those of the suite's base recipe. Latest "
-        f"events of a history that peers read: {', '.join(read)}."
-    )
-
-
-def _format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Name the rows that might be better with more epochs."""
-    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.plot)]
-    if not rising:
-        return ""
-    return (
-        "With some seed best after the last epoch of the fit, so not shown to be at its best: "
-        f"{'; '.join(rising)}."
-    )
-
-
-def _format_ends(measured: list[MeasuredRow], comparison: Comparison | None) -> str:
-    """Name the choices that might be better beyond the values that were tried."""
-    found = [(each.row.label, _list_ends(each)) for each in measured]
-    if comparison is not None:
-        found.insert(0, ("the counting references", _list_counting_ends(comparison)))
-    ends = [f"{label} ({', '.join(names)})" for label, names in found if names]
-    return f"Chosen at an end of the values tried: {'; '.join(ends)}." if ends else ""
-
-
-def _list_ends(measured: MeasuredRow) -> list[str]:
-    """List the settings chosen at an end of the values of the row's search or trials."""
-    row, trials = measured.row, measured.records[0].trials
-    if not trials:
-        return []
-    best = find_best(trials)
-    names = row.search or dict.fromkeys(name for trial in row.trials for name in trial)
-    return [
-        f"{name.rpartition('.')[2]} {best.settings[name]:g}"
-        for name in names
-        if name in best.settings
-        and _is_end(
-            best.settings[name],
-            row.search.get(name, [trial[name] for trial in row.trials if name in trial]),
-        )
-    ]
-
-
-def _list_counting_ends(comparison: Comparison) -> list[str]:
-    settings = comparison.questions.counting.model_dump()
-    tried = {"half_life_days": HALF_LIVES, "weight": WEIGHTS, "window_days": WINDOWS}
-    return [
-        f"{name} {settings[name]:g}"
-        for name, values in tried.items()
-        if _is_end(settings[name], [math.inf if value is None else value for value in values])
-    ]
-
-
-def _is_end(chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
-    """Return whether a number is the largest or the smallest of some numbers, but for 0 and 1.
-
-    Those two are ends of what a setting can be, such as a share or a decay, or turn it off.
-    """
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if not isinstance(chosen, int | float) or len({*numbers}) < 2 or len(numbers) < len(values):
-        return False
-    return chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
-
-
-def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
-    recorded = {each.row.name for each in measured}
-    missing = [row.label for row in suite.rows if row.name not in recorded]
-    return f"Without a record: {'; '.join(missing)}." if missing else ""
 
 
 def _format_published(suite: Suite, row: Row) -> str:

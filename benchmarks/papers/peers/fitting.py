@@ -1,6 +1,6 @@
 """The run of a peer in its own environment: fit with early stopping, refit, scores of the test.
 
-Imports numpy and the metrics of this project alone, which import nothing else either. A runner of a
+Needs no package but numpy and jaxtyping, which the metrics of this project need. A runner of a
 library calls `run_task` with a function that builds its model.
 """
 

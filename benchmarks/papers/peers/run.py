@@ -46,7 +46,7 @@ ERROR_LINES = 3
 
 @dataclass(frozen=True)
 class PeerFit:
-    """How a peer was fitted.
+    """How a peer was fitted; seconds are of `FitOptions.clock`.
 
     Attributes:
         curve: seconds of fitting and validation, epoch and metrics, after every evaluation.
@@ -103,7 +103,10 @@ class FitOptions(NamedTuple):
     """How a peer is fitted, beside its settings.
 
     Attributes:
+        seed: of weights and batches.
         budget_seconds: a fit with validation ends with the first epoch after these.
+        threads: of the process.
+        clock: what all seconds are of, those of the budget and of the outcome.
         monitor: the validation metric of early stopping.
         report_progress: receives every point of the learning curve.
     """

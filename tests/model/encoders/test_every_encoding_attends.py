@@ -32,7 +32,7 @@ ENCODINGS: dict[str, TimeEncodingConfig] = {
     "non-parametric, as coded": BochnerNonparametricConfig(form="code", frequencies=6),
     "damped rotation": DampedRotationConfig(frequencies=6),
     "damped rotation, MovieLens": DampedRotationConfig.from_paper_code(),
-    "damped rotation, KuaiRec": DampedRotationConfig.from_paper_code(seconds=1024, base=8),
+    "damped rotation, KuaiRec": DampedRotationConfig.from_paper_code("kuairec"),
     "rotary, by dimension": RotaryConfig(time_share=0.4),
     "rotary, by head": RotaryConfig(fusion="split_by_head"),
     "rotary, early fusion": RotaryConfig(fusion="early"),

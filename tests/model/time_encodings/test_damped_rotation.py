@@ -64,7 +64,7 @@ def test_only_the_rates_are_learned_by_default() -> None:
     [
         (DampedRotationConfig.from_paper_code(), [16**k for k in range(8)]),
         (
-            DampedRotationConfig.from_paper_code(seconds=1024, base=8),
+            DampedRotationConfig.from_paper_code("kuairec"),
             [2 ** (10 + 3 * k) for k in range(8)],
         ),
     ],
@@ -74,6 +74,14 @@ def test_paper_code_has_geometric_periods(config: DampedRotationConfig, seconds:
     assert (config.build().periods() * 86_400).tolist() == pytest.approx(seconds)
     adapter: TypeAdapter[TimeEncodingConfig] = TypeAdapter(TimeEncodingConfig)
     assert adapter.validate_json(config.model_dump_json()) == config
+
+
+def test_paper_code_learns_rates_on_kuairec_alone() -> None:
+    learned = {
+        data: DampedRotationConfig.from_paper_code(data).build().raw_decay.requires_grad
+        for data in ("movielens", "kuairec")
+    }
+    assert learned == {"movielens": False, "kuairec": True}
 
 
 def test_pairs_equal_features_over_decades_and_microseconds() -> None:
@@ -114,7 +122,7 @@ def test_a_common_shift_of_times_changes_no_pair() -> None:
 
 
 def test_gradients_of_rates_are_finite_where_all_has_decayed() -> None:
-    encoding = DampedRotationConfig.from_paper_code().build()
+    encoding = DampedRotationConfig.from_paper_code("kuairec").build()
     features = encoding(torch.tensor([0.0, MICROSECOND, 1.0, DECADES], dtype=torch.float64))
     features.square().sum().backward()  # type: ignore[no-untyped-call]
     assert encoding.raw_decay.grad is not None

@@ -1,4 +1,4 @@
-"""The choice of a row's settings, made once for all of its seeds."""
+"""The choice of a row's settings by trials, made once for all of its seeds."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from benchmarks.papers.harness.record import TriedSettings, write_atomically
-from benchmarks.papers.harness.search import Choice, search_settings
+from benchmarks.papers.harness.record import Trial, write_atomically
+from benchmarks.papers.harness.search import SearchSpace, search_settings
+from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
-from benchmarks.papers.harness.suite import Settings, digest
 
-TRIALS = TypeAdapter(tuple[TriedSettings, ...])
+TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-class Chosen(NamedTuple):
-    """What the settings of a row were chosen from, and what the choice took of this process."""
+class Tuning(NamedTuple):
+    """The trials that the settings of a row were chosen from, and the time this process spent."""
 
-    trials: tuple[TriedSettings, ...] = ()
+    trials: tuple[Trial, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
@@ -28,12 +28,14 @@ class Chosen(NamedTuple):
         return sum(trial.cpu_seconds for trial in self.trials if trial.seed == seed)
 
 
-def choose_once(
+def tune_once(
     file: Path,
-    choice: Choice,
-    measure: Callable[[Settings], TriedSettings],
-    report_trial: Callable[[int, TriedSettings], None],
-) -> Chosen:
+    space: SearchSpace,
+    measure: Callable[[Settings], Trial],
+    report_trial: Callable[[int, Trial], None],
+    *,
+    code: str = "",
+) -> Tuning:
     """Choose the settings of a row once, for all of its seeds.
 
     Every trial is kept in a file when it ends, and is not made again: not by another seed, nor
@@ -41,28 +43,30 @@ def choose_once(
 
     Args:
         file: of the trials, as from `find_trials`.
-        choice: what is chosen from.
+        space: what is chosen from.
         measure: tries some settings.
         report_trial: receives the number of each new trial, from 1, and its result.
+        code: a digest of the code that runs.
     """
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}.lock"):
         tried = [*TRIALS.validate_json(file.read_bytes())] if file.exists() else []
 
-        def measure_once(settings: Settings) -> TriedSettings:
+        def measure_once(settings: Settings) -> Trial:
             for earlier in tried:
                 if earlier.settings == settings:
                     return earlier
             lap = Stopwatch()
             measured = measure(settings)
             _, cpu_seconds = lap.read()
-            tried.append(measured.model_copy(update={"cpu_seconds": round(cpu_seconds, 1)}))
+            found = {"cpu_seconds": round(cpu_seconds, 1), "code": code}
+            tried.append(measured.model_copy(update=found))
             write_atomically(file, TRIALS.dump_python(tuple(tried), mode="json"))
             report_trial(len(tried), tried[-1])
             return tried[-1]
 
-        return Chosen(search_settings(choice, measure_once), *stopwatch.read())
+        return Tuning(search_settings(space, measure_once), *stopwatch.read())
 
 
 def find_trials(folder: Path, row: str, settings: Settings, data: Mapping[str, str]) -> Path:

@@ -1,0 +1,101 @@
+"""One run of a peer: its library fits it on the split of a recipe, and its scores are ranked."""
+
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from pydantic import TypeAdapter
+
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run, tune_cell
+from benchmarks.papers.harness.question_ranks import RankedQuestions
+from benchmarks.papers.harness.record import CurvePoint, PeerRun, Trial
+from benchmarks.papers.harness.search import find_best
+from benchmarks.papers.harness.settings import Settings
+from benchmarks.papers.peers.config import PeerConfig
+from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
+from training.evaluation.counting import tune_counting
+from training.evaluation.report import MODEL, WITHHELD, rank_references, summarise_ranks
+from training.run import build_dataset, split_dataset
+
+
+def run_library(
+    cell: Cell,
+    peer: PeerConfig,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    report_progress: ReportProgress,
+) -> Run:
+    """Run another library's model on the same split, by its library, and rank its scores."""
+    data = cell.config.data
+    whole = build_dataset(cell.config, events, items)
+    split = split_dataset(cell.config, whole)
+
+    def report(point: tuple[float, int, dict[str, float]]) -> None:
+        seconds, epoch, metrics = point
+        report_progress(
+            ProgressEvent(epoch=epoch, of=peer.epochs, share=1, validation=metrics, seconds=seconds)
+        )
+
+    options = FitOptions(
+        seed=cell.seed,
+        budget_seconds=cell.peer_budget_seconds,
+        monitor=cell.config.fit.monitor,
+        threads=cell.threads,
+        clock="processor",
+        report_progress=report,
+    )
+
+    def measure(changes: Settings) -> Trial:
+        with tempfile.TemporaryDirectory() as work:
+            tried = _replace_peer_settings(peer, changes)
+            fit = validate_peer(tried, split, data, Path(work), options)
+        assert fit.best is not None
+        return Trial(
+            settings=changes,
+            value=fit.best,
+            seed=cell.seed,
+            epochs=fit.best_epoch,
+            curve=tuple(
+                CurvePoint(
+                    epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
+                )
+                for seconds, epoch, metrics in fit.curve
+            ),
+        )
+
+    # One trial finds the epochs, if there is no choice.
+    tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
+    best = find_best(tuning.trials)
+    config = _replace_peer_settings(peer, best.settings)
+    with tempfile.TemporaryDirectory() as work:
+        outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
+    fit = outcome.fit
+    counting = tune_counting(split, exclude_seen=data.exclude_seen)
+    ranks_of = {
+        MODEL: outcome.given,
+        WITHHELD: outcome.withheld or outcome.given,
+    } | rank_references(outcome.split, data, counting)
+    return Run(
+        config=config.model_dump(mode="json"),
+        report=summarise_ranks(ranks_of, outcome.split, counting),
+        ranks_of=ranks_of,
+        questions=RankedQuestions.of(outcome.split, whole, data.predict, ranks_of, counting),
+        curve=best.curve if best.seed == cell.seed else (),
+        epochs=fit.best_epoch,
+        seconds_per_epoch=fit.refit_seconds / fit.best_epoch,
+        best_epoch=fit.best_epoch,
+        parameters=fit.parameters,
+        tuning=tuning,
+        peer=PeerRun(
+            fit_seconds=round(fit.refit_seconds, 1),
+            test_seconds=round(fit.test_seconds, 1),
+            peak_mib=round(fit.peak_mib),
+            known_items=fit.known_items,
+            versions=fit.versions,
+        ),
+    )
+
+
+def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
+    replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | changes)
+    return replaced

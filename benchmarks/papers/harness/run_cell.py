@@ -1,0 +1,113 @@
+"""Runs one cell of a benchmark, and writes its record.
+
+    python -m benchmarks.papers.harness.run_cell < CELL.json
+
+Prints its progress as JSON lines on standard output, and writes the record at the end.
+"""
+
+import platform
+import sys
+from datetime import UTC, datetime
+
+import polars as pl
+import torch
+
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress
+from benchmarks.papers.harness.peer_run import run_library
+from benchmarks.papers.harness.provenance import digest_code, read_device_name, read_processor_name
+from benchmarks.papers.harness.question_ranks import OWN, encode_ranks
+from benchmarks.papers.harness.recipe_run import run_recipe
+from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.settings import digest
+from benchmarks.papers.harness.stopwatch import Stopwatch
+from model.errors import KairosError
+from training.data.sources import read_events, read_items
+
+
+def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
+    """Train, evaluate, and write the record."""
+    torch.set_num_threads(cell.threads)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    events = read_events(cell.folder / "events.parquet")
+    titles = cell.folder / "items.parquet"
+    items = read_items(titles) if titles.exists() else None
+    if cell.users is not None:
+        events = _sample(events, cell.users)
+    stopwatch = Stopwatch()
+    run = (
+        run_recipe(cell, events, items, report_progress)
+        if cell.peer is None
+        else run_library(cell, cell.peer, events, items, report_progress)
+    )
+    seconds, cpu_seconds = stopwatch.read()
+    record = Record(
+        suite=cell.suite,
+        row=cell.row,
+        seed=cell.seed,
+        settings=cell.settings,
+        settings_sha256=digest(cell.settings),
+        config=run.config,
+        data=cell.data,
+        device=read_device_name(cell.device if cell.peer is None else "cpu"),
+        processor=read_processor_name(),
+        threads=cell.threads,
+        python=platform.python_version(),
+        torch=torch.__version__,
+        command=_format_command(cell),
+        started_at=started_at,
+        code=digest_code(),
+        seconds=round(seconds - run.tuning.seconds, 1),
+        cpu_seconds=round(cpu_seconds - run.tuning.cpu_seconds, 1),
+        choice_cpu_seconds=round(run.tuning.count_cpu_seconds(cell.seed), 1),
+        epochs=run.epochs,
+        seconds_per_epoch=round(run.seconds_per_epoch, 2),
+        best_epoch=run.best_epoch,
+        parameters=run.parameters,
+        report=run.report,
+        questions_sha256=run.questions.sha256,
+        ranks={name: encode_ranks(run.ranks_of[name]) for name in OWN if name in run.ranks_of},
+        curve=run.curve,
+        trials=run.tuning.trials,
+        peer=run.peer,
+        attention_profile=run.attention_profile,
+    )
+    run.questions.write(cell.record.parent)
+    record.write(cell.record)
+    return record
+
+
+def _format_command(cell: Cell) -> str:
+    threads = "" if cell.threads == 1 else f" --threads {cell.threads}"
+    epochs = "" if cell.epochs is None else f" --epochs {cell.epochs}"
+    return (
+        f"kairos bench {cell.benchmark} --suite {cell.suite} --rows {cell.row} "
+        f"--seeds {cell.seed}{epochs}{threads}"
+    )
+
+
+def _sample(events: pl.DataFrame, users: int) -> pl.DataFrame:
+    user_ids = events["user_id"].unique(maintain_order=True)
+    chosen = user_ids.gather_every(max(len(user_ids) // users, 1))[:users]
+    return events.filter(pl.col("user_id").is_in(chosen.implode()))
+
+
+def main() -> int:
+    """Run the cell that standard input describes; return the exit code."""
+    cell = Cell.model_validate_json(sys.stdin.read())
+    output = sys.stdout
+    sys.stdout = sys.stderr  # standard output carries progress events only
+
+    def report_progress(event: ProgressEvent) -> None:
+        # If the parent process is gone, this fails, and the cell ends.
+        print(event.model_dump_json(), file=output, flush=True)
+
+    try:
+        run_cell(cell, report_progress)
+    except KairosError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

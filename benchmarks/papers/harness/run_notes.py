@@ -1,0 +1,125 @@
+"""Notes below the tables of a suite: machines, costs, peers, and what could still be better."""
+
+import math
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.search import find_best
+from benchmarks.papers.harness.suite import Suite
+from training.evaluation.counting import HALF_LIVES, WEIGHTS, WINDOWS
+
+
+def format_runs(measured: list[MeasuredRow]) -> str:
+    """Format the machines and the days of the records."""
+    records = [record for each in measured for record in each.records]
+    machines = {
+        f"{record.processor}, {record.threads} {'thread' if record.threads == 1 else 'threads'}, "
+        f"torch {record.torch}" + ("" if record.device == "cpu" else f", on {record.device}")
+        for record in records
+    }
+    days = sorted({record.started_at[:10] for record in records})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"Machine: {'; '.join(sorted(machines))}. Recorded {span}."
+
+
+def format_cost(measured: list[MeasuredRow]) -> str:
+    """Format the processor time of all runs and choices, and how much was tried."""
+    records = [record for each in measured for record in each.records]
+    seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
+    codes = len({record.code for record in records})
+    sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
+    sentences += [f"They are of {codes} states of the code."] * (codes > 1)
+    tried = [
+        f"{each.row.label} {len(each.records[0].trials)}"
+        for each in measured
+        if each.records[0].trials
+    ]
+    sentences += [f"Settings tried on the validation questions: {', '.join(tried)}."] * bool(tried)
+    return " ".join(sentences)
+
+
+def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Format what the peers were given: time, and events of a history."""
+    peers = [each for each in measured if each.row.role == "peer"]
+    if not peers:
+        return ""
+    read = [f"{each.row.label} {each.records[0].config['max_history']}" for each in peers]
+    longer = "".join(
+        f", of {each.row.label} {each.row.budget_seconds:g}"
+        for each in peers
+        if each.row.budget_seconds is not None
+    )
+    return (
+        f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
+        f"CPU seconds{longer}. Their width and heads are those of the suite's base recipe. Latest "
+        f"events of a history that peers read: {', '.join(read)}."
+    )
+
+
+def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Name the rows that might be better with more epochs."""
+    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.plot)]
+    if not rising:
+        return ""
+    return (
+        "With some seed best after the last epoch of the fit, so not shown to be at its best: "
+        f"{'; '.join(rising)}."
+    )
+
+
+def format_ends(measured: list[MeasuredRow], comparison: Comparison | None) -> str:
+    """Name the choices that might be better beyond the values that were tried."""
+    found = [(each.row.label, _list_ends(each)) for each in measured]
+    if comparison is not None:
+        found.insert(0, ("the counting references", _list_counting_ends(comparison)))
+    ends = [f"{label} ({', '.join(names)})" for label, names in found if names]
+    return f"Chosen at an end of the values tried: {'; '.join(ends)}." if ends else ""
+
+
+def _list_ends(measured: MeasuredRow) -> list[str]:
+    """List the settings chosen at an end of the values of the row's search or trials."""
+    row, trials = measured.row, measured.records[0].trials
+    if not trials:
+        return []
+    best = find_best(trials)
+    names = row.search or dict.fromkeys(name for trial in row.trials for name in trial)
+    return [
+        f"{name.rpartition('.')[2]} {best.settings[name]:g}"
+        for name in names
+        if name in best.settings
+        and _is_end(
+            best.settings[name],
+            row.search.get(name, [trial[name] for trial in row.trials if name in trial]),
+        )
+    ]
+
+
+def _list_counting_ends(comparison: Comparison) -> list[str]:
+    settings = comparison.questions.counting.model_dump()
+    tried = {"half_life_days": HALF_LIVES, "weight": WEIGHTS, "window_days": WINDOWS}
+    return [
+        f"{name} {settings[name]:g}"
+        for name, values in tried.items()
+        if _is_end(settings[name], [math.inf if value is None else value for value in values])
+    ]
+
+
+def _is_end(chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
+    """Return whether a number is the largest or the smallest of some numbers, but for 0 and 1.
+
+    Those two are ends of what a setting can be, such as a share or a decay, or turn it off.
+    """
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if not isinstance(chosen, int | float) or len({*numbers}) < 2 or len(numbers) < len(values):
+        return False
+    return chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
+
+
+def format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Name the rows without a record."""
+    recorded = {each.row.name for each in measured}
+    missing = [row.label for row in suite.rows if row.name not in recorded]
+    return f"Without a record: {'; '.join(missing)}." if missing else ""
