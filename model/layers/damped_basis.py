@@ -43,7 +43,7 @@ def damp(
 
 
 class DampedBasis(NamedTuple):
-    """The damped basis of every interval from an event to a query time, in place of `Turns`.
+    """The damped basis of every interval from an event to a query time, in place of `Rotation`.
 
     Queries may be one for all positions that share a query time.
 
@@ -77,13 +77,38 @@ class DampedBasis(NamedTuple):
             turned = _turn(events.unsqueeze(1), queries.unsqueeze(2))
             return cls((turned * decay).flatten(-2), intervals.float(), frequencies, rates)
 
-    def turn(self, heads: Tensor) -> Tensor:
+    def rotate(self, heads: Tensor) -> Tensor:
         """Return heads as they are: the basis is of intervals already."""
         return heads
 
-    def turn_back(self, heads: Tensor) -> Tensor:
+    def rotate_back(self, heads: Tensor) -> Tensor:
         """Return heads as they are."""
         return heads
+
+    def split(
+        self, queries: Float[Tensor, "batch heads queries width"], content: int
+    ) -> tuple[
+        Float[Tensor, "batch heads queries content"], Float[Tensor, "batch heads queries damped"]
+    ]:
+        """Split queries into what meets keys and the coefficients of the basis."""
+        of_keys, coefficients = queries.tensor_split((content,), dim=-1)
+        return of_keys, coefficients
+
+    def add_to_logits(
+        self,
+        logits: Float[Tensor, "batch heads queries len"],
+        coefficients: Float[Tensor, "batch heads queries damped"],
+    ) -> Float[Tensor, "batch heads queries len"]:
+        """Add the products of coefficients and basis to those of queries and keys."""
+        return logits + self.multiply(coefficients)
+
+    def append_sums(
+        self,
+        output: Float[Tensor, "batch heads queries content"],
+        weights: Float[Tensor, "batch heads queries len"],
+    ) -> Float[Tensor, "batch heads queries width"]:
+        """Append the weighted sums of the basis to those of values."""
+        return torch.cat((output, self.sum(weights)), dim=-1)
 
     def map(self, choose: Callable[[Tensor], Tensor]) -> "DampedBasis":
         """Apply to both tensors of pairs what chooses some of these."""

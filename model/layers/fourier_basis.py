@@ -71,7 +71,7 @@ def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*sh
     return torch.stack((cosines, -sines), dim=-1).flatten(-2)
 
 
-class Turns(NamedTuple):
+class Rotation(NamedTuple):
     """The rotations `R(T)` of heads whose last coordinates belong to the basis.
 
     Two rotations are one complex product each, of all coordinates: those before the basis are
@@ -91,8 +91,8 @@ class Turns(NamedTuple):
     @classmethod
     def build(
         cls, queries: Float[Tensor, "#batch queries basis"], ones: Float[Tensor, " width"]
-    ) -> "Turns":
-        """Build the turns from the basis of query times.
+    ) -> "Rotation":
+        """Build the rotations from the basis of query times.
 
         Args:
             ones: of `pad_ones`.
@@ -105,8 +105,8 @@ class Turns(NamedTuple):
     @classmethod
     def build_of_content(
         cls, phasors: Float[Tensor, "#batch instants #heads turned"], width: int
-    ) -> "Turns":
-        """Build the turns of heads of `width` coordinates whose first ones are rotated."""
+    ) -> "Rotation":
+        """Build the rotations of heads of `width` coordinates of which the first ones rotate."""
         pairs = split_pairs(phasors)
         missing = width // 2 - pairs.shape[-2]
         if missing:
@@ -114,19 +114,45 @@ class Turns(NamedTuple):
             pairs = torch.cat((pairs, torch.cat((ones, torch.zeros_like(ones)), dim=-1)), dim=-2)
         return cls(pairs, of_content=True)
 
-    def turn(
+    def rotate(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate heads that hold the conjugate of their coefficients, or their content."""
         return heads if self.pairs is None else _multiply(heads, self.pairs)
 
-    def turn_back(
+    def rotate_back(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate sums of the basis to the conjugate of their values at the query times."""
         if self.pairs is None or self.of_content:
             return heads
         return _multiply(heads, self.pairs, conjugated=True)
+
+    def split(
+        self,
+        queries: Float[Tensor, "batch heads queries width"],
+        content: int,  # noqa: ARG002
+    ) -> tuple[
+        Float[Tensor, "batch heads queries width"], Float[Tensor, "batch heads queries none"]
+    ]:
+        """Split queries into what meets keys, which is all here, and what meets pairs."""
+        return queries, queries[..., :0]
+
+    def add_to_logits(
+        self,
+        logits: Float[Tensor, "batch heads queries len"],
+        coefficients: Tensor,  # noqa: ARG002
+    ) -> Float[Tensor, "batch heads queries len"]:
+        """Return logits as they are: keys hold the basis."""
+        return logits
+
+    def append_sums(
+        self,
+        output: Float[Tensor, "batch heads queries width"],
+        weights: Tensor,  # noqa: ARG002
+    ) -> Float[Tensor, "batch heads queries width"]:
+        """Return weighted sums of values as they are: values hold the basis."""
+        return output
 
 
 def pad_ones(queries: Float[Tensor, "*shape basis"], width: int) -> Float[Tensor, " total"]:
@@ -169,8 +195,9 @@ def _multiply(
             num_heads=factors.shape[2] if factors.ndim > 3 else 1,
         )
         return product.view(factors.shape)
-    turns = torch.view_as_complex(pairs)
-    product = torch.view_as_complex(split_pairs(factors)) * (turns.conj() if conjugated else turns)
+    phasors = torch.view_as_complex(pairs)
+    phasors = phasors.conj() if conjugated else phasors
+    product = torch.view_as_complex(split_pairs(factors)) * phasors
     return torch.view_as_real(product).flatten(-2)
 
 

@@ -67,11 +67,11 @@ class RepeatPointer(nn.Module):
         """Compute the repeat score of each event at each query position, without a mask.
 
         Args:
-            phasors, damped: as `TimeAwareQueryKey.build_turns` has them.
+            phasors, damped: as `TimeAwareQueryKey.build_rotation` has them.
         """
-        turns = self.query_key.build_turns(queries, phasors=_merge(phasors), damped=damped)
-        projected = self.query_key.project_queries(users, turns, projection)
-        logits = self.query_key.compute_logits(projected, keys, turns)
+        rotation = self.query_key.build_rotation(queries, phasors=_merge(phasors), damped=damped)
+        projected = self.query_key.project_queries(users, rotation, projection)
+        logits = self.query_key.compute_logits(projected, keys, rotation)
         if self.kernel_scale is not None:
             logits = logits + self.kernel_scale(kernel)
         return logits.squeeze(1) + self.bias

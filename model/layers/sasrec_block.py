@@ -115,8 +115,8 @@ class SASRecBlock(DerivingModule):
         """
         residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
         projection = inputs.time.projection
-        turns = self.query_key.build_turns(inputs.time.queries)
-        queries = self.query_key.project_queries(residual, turns, projection)
+        rotation = self.query_key.build_rotation(inputs.time.queries)
+        queries = self.query_key.project_queries(residual, rotation, projection)
         keys, values = cache.attention
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
@@ -137,7 +137,7 @@ class SASRecBlock(DerivingModule):
                 scale=1.0,
             )
         composed = self.derive("output", lambda: self._compose_output(projection))
-        merged = F.linear(turns.turn_back(output.transpose(1, 2)).flatten(2), composed)
+        merged = F.linear(rotation.rotate_back(output.transpose(1, 2)).flatten(2), composed)
         normed = self.feed_forward_norm(residual + merged)
         inner = self.dropout(F.relu(self.linear1(normed)))
         return BlockOutput(normed + self.dropout(self.linear2(inner)), weights, modulation)

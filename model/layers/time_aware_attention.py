@@ -21,7 +21,7 @@ from model.layers.composed_maps import (
 )
 from model.layers.damped_basis import DampedBasis
 from model.layers.derived import DerivingModule
-from model.layers.fourier_basis import BasisProjection, Turns, conjugate, pad_ones
+from model.layers.fourier_basis import BasisProjection, Rotation, conjugate, pad_ones
 from model.layers.heads import split_last
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
@@ -169,13 +169,13 @@ class TimeAwareQueryKey(DerivingModule):
         self.key_proj = nn.Linear(dim, dim)
         self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
 
-    def build_turns(
+    def build_rotation(
         self,
         queries: QueryBasis,
         *,
         phasors: HeadPhasors | None = None,
         damped: DampedBasis | None = None,
-    ) -> Turns | DampedBasis:
+    ) -> Rotation | DampedBasis:
         """Build what depends on the query times.
 
         Args:
@@ -183,30 +183,28 @@ class TimeAwareQueryKey(DerivingModule):
             damped: where the basis is damped; then `queries` are empty.
         """
         if phasors is not None:
-            return Turns.build_of_content(phasors, self.content)
+            return Rotation.build_of_content(phasors, self.content)
         if damped is not None:
             return damped
         ones = self.derive("ones", lambda: pad_ones(queries, self.content))
-        return Turns.build(queries, ones)
+        return Rotation.build(queries, ones)
 
-    def turn_keys(
+    def rotate_keys(
         self, keys: Float[Tensor, "batch heads len width"], phasors: HeadPhasors
     ) -> Float[Tensor, "batch heads len width"]:
         """Rotate the content of keys."""
-        turns = Turns.build_of_content(phasors, self.content)
-        return turns.turn(keys.transpose(1, 2)).transpose(1, 2)
+        rotation = Rotation.build_of_content(phasors, self.content)
+        return rotation.rotate(keys.transpose(1, 2)).transpose(1, 2)
 
     def compute_logits(
         self,
         queries: Float[Tensor, "batch heads queries width"],
         keys: Float[Tensor, "batch heads len key_width"],
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the products of queries and keys, and those with a damped basis."""
-        if isinstance(turns, Turns):
-            return queries @ keys.transpose(-1, -2)
-        content, coefficients = queries.tensor_split((self.content,), dim=-1)
-        return content @ keys.transpose(-1, -2) + turns.multiply(coefficients)
+        queries, coefficients = rotation.split(queries, self.content)
+        return rotation.add_to_logits(queries @ keys.transpose(-1, -2), coefficients)
 
     def project_keys(
         self,
@@ -222,12 +220,12 @@ class TimeAwareQueryKey(DerivingModule):
         """
         composed = self.derive("keys", lambda: self.compose_keys(projection))
         keys = append_basis(split_last(composed(states), self.heads), events, self.content)
-        return keys if phasors is None else self.turn_keys(keys, phasors)
+        return keys if phasors is None else self.rotate_keys(keys, phasors)
 
     def project_queries(
         self,
         states: Float[Tensor, "batch queries inputs"],
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
         projection: BasisProjection,
         damping: Damping | None = None,
     ) -> Float[Tensor, "batch heads queries width"]:
@@ -239,7 +237,7 @@ class TimeAwareQueryKey(DerivingModule):
         if isinstance(query, QueryMLP):
             states = query.compute_hidden(states)
         queries = self.derive("queries", lambda: self._compose_queries(projection, damping))
-        return turns.turn(split_last(queries(states), self.heads)).transpose(1, 2)
+        return rotation.rotate(split_last(queries(states), self.heads)).transpose(1, 2)
 
     def compose_keys(self, projection: BasisProjection) -> AffineMap:
         """Compose the map from states to the content of keys."""
@@ -323,47 +321,48 @@ class TimeAwareAttention(DerivingModule):
             spare[:, :, 0, :, 0] = days.to(spare.dtype).unsqueeze(-1)
         keys, values = append_basis(content, events, width, spare).unbind(1)
         if phasors is not None:
-            keys = self.query_key.turn_keys(keys, phasors)
+            keys = self.query_key.rotate_keys(keys, phasors)
         return KeyValues(keys, values)
 
     def attend(
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch queries dim"]:
-        """Attend from `states`, at the query times of `turns`, to the events."""
-        if isinstance(turns, DampedBasis):
-            weights = self.attention_weights(states, key_values, turns, projection, mask)
-            return self.apply_weights(weights, key_values, turns, projection)
+        """Attend from `states`, at the query times of `rotation`, to the events."""
+        if isinstance(rotation, DampedBasis):
+            # The products of pairs come between those that PyTorch fuses.
+            weights = self.attention_weights(states, key_values, rotation, projection, mask)
+            return self.apply_weights(weights, key_values, rotation, projection)
         visible, is_causal, bias = mask
         attn_mask = None if visible is None else visible.unsqueeze(1)
         if bias is not None:
             masked = _build_mask(mask, bias)
             attn_mask = bias if masked is None else bias.masked_fill(masked, float("-inf"))
         output = F.scaled_dot_product_attention(
-            self._project_queries(states, turns, projection),
+            self._project_queries(states, rotation, projection),
             key_values.keys,
             key_values.values,
             attn_mask=attn_mask,
             is_causal=is_causal and attn_mask is None,
             scale=1.0,
         )
-        return self._merge_heads(output, turns, projection)
+        return self._merge_heads(output, rotation, projection)
 
     def attention_weights(
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the attention weights: per query, a distribution over its visible events."""
-        query_heads = self._project_queries(states, turns, projection)
-        logits = self.query_key.compute_logits(query_heads, key_values.keys, turns)
+        query_heads = self._project_queries(states, rotation, projection)
+        logits = self.query_key.compute_logits(query_heads, key_values.keys, rotation)
         if mask.bias is not None:
             logits = logits + mask.bias
         masked = _build_mask(mask, logits)
@@ -376,7 +375,7 @@ class TimeAwareAttention(DerivingModule):
         states: Float[Tensor, "queries positions inputs"],
         shared: KeyValues,
         own: KeyValues,
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
         projection: BasisProjection,
         visible: Bool[Tensor, "queries 1 all_events"],
         bias: Float[Tensor, "queries heads 1 all_events"] | None = None,
@@ -394,16 +393,14 @@ class TimeAwareAttention(DerivingModule):
             visible: which events a query attends to: of the history, then of its own.
             bias: added to the logits.
 
-        A damped basis of `turns` is of the same events, for one position that all share or each.
+        A damped basis of `rotation` is of the same events, for one position that all share or each.
 
         Returns:
             The output, and the weights of the same events.
         """
-        heads = self._project_queries(states, turns, projection)
+        heads = self._project_queries(states, rotation, projection)
+        heads, coefficients = rotation.split(heads, self.query_key.content)
         count, events = len(heads), shared.keys.shape[2]
-        coefficients = heads[..., self.query_key.content :]
-        if isinstance(turns, DampedBasis):
-            heads = heads[..., : self.query_key.content]
 
         def multiply(left: Tensor, right: Tensor) -> Tensor:
             # The queries side by side, for one product with what they share.
@@ -415,36 +412,36 @@ class TimeAwareAttention(DerivingModule):
             (multiply(heads, shared.keys.transpose(-1, -2)), heads @ own.keys.transpose(-1, -2)),
             dim=-1,
         )
-        if isinstance(turns, DampedBasis):
-            logits = logits + turns.multiply(coefficients)
+        logits = rotation.add_to_logits(logits, coefficients)
         if bias is not None:
             logits = logits + bias
         weights = logits.masked_fill(~visible.unsqueeze(1), float("-inf")).softmax(-1)
         of_shared, of_own = weights.tensor_split((events,), dim=-1)
         output = multiply(of_shared, shared.values) + of_own @ own.values
-        return self._merge_heads(_append_damped(output, weights, turns), turns, projection), weights
+        output = rotation.append_sums(output, weights)
+        return self._merge_heads(output, rotation, projection), weights
 
     def apply_weights(
         self,
         weights: Float[Tensor, "batch heads queries len"],
         key_values: KeyValues,
-        turns: Turns | DampedBasis,
+        rotation: Rotation | DampedBasis,
         projection: BasisProjection,
     ) -> Float[Tensor, "batch queries dim"]:
         """Compute the output of `attend` from given weights, which need not sum to one."""
-        output = _append_damped(weights @ key_values.values, weights, turns)
-        return self._merge_heads(output, turns, projection)
+        output = rotation.append_sums(weights @ key_values.values, weights)
+        return self._merge_heads(output, rotation, projection)
 
     def _project_queries(
-        self, states: Tensor, turns: Turns | DampedBasis, projection: BasisProjection
+        self, states: Tensor, rotation: Rotation | DampedBasis, projection: BasisProjection
     ) -> Tensor:
-        return self.query_key.project_queries(states, turns, projection, self.damping)
+        return self.query_key.project_queries(states, rotation, projection, self.damping)
 
     def _merge_heads(
-        self, output: Tensor, turns: Turns | DampedBasis, projection: BasisProjection
+        self, output: Tensor, rotation: Rotation | DampedBasis, projection: BasisProjection
     ) -> Tensor:
         composed = self.derive("output", lambda: self._compose_output(projection))
-        return composed(turns.turn_back(output.transpose(1, 2)).flatten(2))
+        return composed(rotation.rotate_back(output.transpose(1, 2)).flatten(2))
 
     def _compose_key_values(self, projection: BasisProjection) -> AffineMap:
         """Compose the map from states to the content of keys, then of values."""
@@ -470,13 +467,6 @@ def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
     if mask.is_causal:
         return torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
     return None if mask.visible is None else ~mask.visible.unsqueeze(1)
-
-
-def _append_damped(output: Tensor, weights: Tensor, turns: Turns | DampedBasis) -> Tensor:
-    """Append the sums of a damped basis to those of the content, where a rotation has them."""
-    if isinstance(turns, Turns):
-        return output
-    return torch.cat((output, turns.sum(weights)), dim=-1)
 
 
 def append_basis(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from model.batch import gather_positions, select_positions
 from model.layers.damped_basis import DampedBasis
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection, Turns
+from model.layers.fourier_basis import BasisProjection, Rotation
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
@@ -70,9 +70,11 @@ class TimeInputs(NamedTuple):
             event_phasors=None if phasors is None else phasors[0, positions],
         )
 
-    def build_turns(self, query_key: TimeAwareQueryKey) -> Turns | DampedBasis:
+    def build_rotation(self, query_key: TimeAwareQueryKey) -> Rotation | DampedBasis:
         """Build what the heads of an attention layer need of the query times."""
-        return query_key.build_turns(self.queries, phasors=self.query_phasors, damped=self.damped)
+        return query_key.build_rotation(
+            self.queries, phasors=self.query_phasors, damped=self.damped
+        )
 
 
 class BlockInputs(NamedTuple):
@@ -250,19 +252,19 @@ class TimeAwareBlock(nn.Module):
         if self.kernel_scale is not None:
             mask = mask._replace(bias=self.kernel_scale(inputs.kernel))
         key_values, projection = cache.attention, inputs.time.projection
-        turns = inputs.time.build_turns(self.attention.query_key)
+        rotation = inputs.time.build_rotation(self.attention.query_key)
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
         if need_weights or self.modulation is not None:
             weights = self.attention.attention_weights(
-                query_inputs, key_values, turns, projection, mask
+                query_inputs, key_values, rotation, projection, mask
             )
             if self.modulation is not None:
                 modulation = self.modulation(weights, cache.modulation, inputs.modulation)
                 weights = modulation.weights
-            attended = self.attention.apply_weights(weights, key_values, turns, projection)
+            attended = self.attention.apply_weights(weights, key_values, rotation, projection)
         else:
-            attended = self.attention.attend(query_inputs, key_values, turns, projection, mask)
+            attended = self.attention.attend(query_inputs, key_values, rotation, projection, mask)
         return BlockOutput(self._add_attended(states, attended), weights, modulation)
 
     def attend_causally(
@@ -294,7 +296,7 @@ class TimeAwareBlock(nn.Module):
             self._build_query_inputs(self.attention_norm(states), inputs),
             shared.attention,
             own.attention,
-            inputs.time.build_turns(self.attention.query_key),
+            inputs.time.build_rotation(self.attention.query_key),
             inputs.time.projection,
             visible,
             None if self.kernel_scale is None else self.kernel_scale(inputs.kernel),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.record import Trial
+from benchmarks.papers.harness.record import TuningTrial
 from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.search import (
     build_measure,
@@ -93,9 +93,9 @@ def test_trials_leave_rare_items_out_as_runs_do(folder: Path, suite: Suite) -> N
 def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> None:
     search = {str(number): values for number, values in enumerate(axes)}
 
-    def measure(settings: Settings) -> Trial:
+    def measure(settings: Settings) -> TuningTrial:
         value = sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
-        return Trial(settings=settings, value=value, seed=0)
+        return TuningTrial(settings=settings, value=value, seed=0)
 
     trials = search_settings(search, measure)
     assert find_best(trials).value == sum(
@@ -127,10 +127,10 @@ def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
 def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
     made: list[int] = []
 
-    def measure(seed: int, settings: Settings) -> Trial:
+    def measure(seed: int, settings: Settings) -> TuningTrial:
         time.sleep(0.05)
         made.append(seed)
-        return Trial(settings=settings, value=0.5, seed=seed)
+        return TuningTrial(settings=settings, value=0.5, seed=seed)
 
     def choose(seed: int) -> Tuning:
         file = find_trials(tmp_path, "searched", {"fit": {"seed": seed, "epochs": 2}}, {})
@@ -145,16 +145,16 @@ def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
 def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     tried: list[Settings] = []
 
-    def measure(settings: Settings) -> Trial:
+    def measure(settings: Settings) -> TuningTrial:
         if len(tried) == 2:
             raise KeyboardInterrupt
         tried.append(settings)
-        return Trial(settings=settings, value=len(tried) / 10, seed=0)
+        return TuningTrial(settings=settings, value=len(tried) / 10, seed=0)
 
     choice: list[Settings] = [{"encoder.weight": weight} for weight in (1.0, 2.0, 3.0)]
     reported: list[int] = []
 
-    def report(number: int, trial: Trial) -> None:
+    def report(number: int, trial: TuningTrial) -> None:
         reported.append(number)
 
     with pytest.raises(KeyboardInterrupt):
@@ -167,8 +167,8 @@ def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:
-    def measure(settings: Settings) -> Trial:
-        return Trial(settings=settings, value=0.5)
+    def measure(settings: Settings) -> TuningTrial:
+        return TuningTrial(settings=settings, value=0.5)
 
     file = tmp_path / "trials.json"
     (trial,) = tune_once(file, [{}], measure, ignore, code="a digest").trials
@@ -177,7 +177,7 @@ def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:
     assert tune_once(file, [{}], measure, ignore, code="another").trials == (trial,)
 
 
-def ignore(number: int, trial: Trial) -> None: ...
+def ignore(number: int, trial: TuningTrial) -> None: ...
 
 
 def test_other_values_to_choose_from_are_other_settings(suite: Suite) -> None:

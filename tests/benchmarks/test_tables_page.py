@@ -6,7 +6,7 @@ import pytest
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
-from benchmarks.papers.harness.record import CurvePoint, Trial
+from benchmarks.papers.harness.record import CurvePoint, TuningTrial
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.tables_page import render_suite, render_tables
@@ -236,7 +236,7 @@ def test_records_of_other_data_than_the_newest_do_not_count(role: str, tmp_path:
 def test_choices_and_states_of_the_code_are_named(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
-    tried = Trial(settings={"encoder.dim": 8}, value=0.5)
+    tried = TuningTrial(settings={"encoder.dim": 8}, value=0.5)
     first, *others = measured
     updates: list[dict[str, object]] = [
         {"trials": (tried, tried), "choice_cpu_seconds": 7200.0, "code": "a"},
@@ -265,7 +265,7 @@ def test_choices_at_the_end_of_what_was_tried_are_named(
             }
         }
     )
-    tried = Trial(
+    tried = TuningTrial(
         settings={
             "encoder.weight": 3.0,
             "encoder.share": 0.0,
@@ -287,7 +287,7 @@ def test_trials_and_counting_at_an_end_are_named(suite: Suite, tmp_path: Path) -
     trials = tuple({"fit.next_time_weight": weight} for weight in (1.0, 0.1, 0.01))
     row = measured[0].row.model_copy(update={"trials": trials})
     tried = tuple(
-        Trial(settings=settings, value=value)
+        TuningTrial(settings=settings, value=value)
         for settings, value in zip(trials, (0.5, 0.4, 0.6), strict=True)
     )
     record = measured[0].records[0].model_copy(update={"trials": tried})

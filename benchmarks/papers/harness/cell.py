@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, PositiveFloat
 
 from benchmarks.papers.harness.provenance import digest_code
 from benchmarks.papers.harness.question_ranks import RankedQuestions
-from benchmarks.papers.harness.record import CurvePoint, PeerRun, ProfilePoint, Record, Trial
+from benchmarks.papers.harness.record import CurvePoint, PeerRun, ProfilePoint, Record, TuningTrial
 from benchmarks.papers.harness.search import SearchSpace
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
@@ -111,7 +111,7 @@ class Run(NamedTuple):
 def tune_cell(
     cell: Cell,
     space: SearchSpace,
-    measure: Callable[[Settings], Trial],
+    measure: Callable[[Settings], TuningTrial],
     report_progress: ReportProgress,
 ) -> Tuning:
     """Choose the settings of a cell's row, once for all seeds, and report every trial.
@@ -121,7 +121,7 @@ def tune_cell(
         measure: tries some settings.
     """
 
-    def report_trial(number: int, trial: Trial) -> None:
+    def report_trial(number: int, trial: TuningTrial) -> None:
         report_progress(
             ProgressEvent(
                 trial=number,

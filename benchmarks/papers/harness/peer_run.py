@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run, tune_cell
 from benchmarks.papers.harness.question_ranks import RankedQuestions
-from benchmarks.papers.harness.record import CurvePoint, PeerRun, Trial
+from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
 from benchmarks.papers.harness.search import find_best
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.peers.config import PeerConfig
@@ -45,12 +45,12 @@ def run_library(
         report_progress=report,
     )
 
-    def measure(changes: Settings) -> Trial:
+    def measure(changes: Settings) -> TuningTrial:
         with tempfile.TemporaryDirectory() as work:
             tried = _replace_peer_settings(peer, changes)
             fit = validate_peer(tried, split, data, Path(work), options)
         assert fit.best is not None
-        return Trial(
+        return TuningTrial(
             settings=changes,
             value=fit.best,
             seed=cell.seed,

@@ -39,7 +39,7 @@ class CurvePoint(Measurements):
     """Empty where it was not evaluated."""
 
 
-class Trial(Measurements):
+class TuningTrial(Measurements):
     """A trial of settings: the metric that they reached on the validation questions."""
 
     settings: Settings
@@ -113,7 +113,7 @@ class Record(Measurements):
     curve: tuple[CurvePoint, ...] = ()
     """The epochs of the fit, without those of a refit; of a peer, those of the best trial, in the
     record of its seed."""
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TuningTrial, ...] = ()
     """The settings tried before, if the row has a search space; the best ones are in `config`."""
     peer: PeerRun | None = None
     """Of a peer, how it was run."""

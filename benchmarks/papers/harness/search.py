@@ -9,7 +9,7 @@ import torch
 from pydantic import JsonValue, ValidationError
 
 from benchmarks.papers.harness.problems import format_problems
-from benchmarks.papers.harness.record import Trial
+from benchmarks.papers.harness.record import TuningTrial
 from benchmarks.papers.harness.settings import Settings, merge
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
@@ -25,7 +25,9 @@ SearchSpace = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]
 a time, beginning with the first of each; or tables of settings by dotted name."""
 
 
-def search_settings(space: SearchSpace, measure: Callable[[Settings], Trial]) -> tuple[Trial, ...]:
+def search_settings(
+    space: SearchSpace, measure: Callable[[Settings], TuningTrial]
+) -> tuple[TuningTrial, ...]:
     """Try all tables of settings, or change one setting at a time until no change helps.
 
     Args:
@@ -40,9 +42,9 @@ def search_settings(space: SearchSpace, measure: Callable[[Settings], Trial]) ->
 
 
 def _search_by_coordinate(
-    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], Trial]
-) -> tuple[Trial, ...]:
-    measured: dict[tuple[JsonValue, ...], Trial] = {}
+    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], TuningTrial]
+) -> tuple[TuningTrial, ...]:
+    measured: dict[tuple[JsonValue, ...], TuningTrial] = {}
     names = [*search]
 
     def look_up(values: tuple[JsonValue, ...]) -> float:
@@ -61,23 +63,23 @@ def _search_by_coordinate(
     return tuple(measured.values())
 
 
-def find_best(trials: Sequence[Trial]) -> Trial:
+def find_best(trials: Sequence[TuningTrial]) -> TuningTrial:
     """Find the trial with the largest metric; the first of equal ones."""
     return max(trials, key=lambda trial: trial.value)
 
 
 def build_measure(
     config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None, device: torch.device
-) -> Callable[[Settings], Trial]:
+) -> Callable[[Settings], TuningTrial]:
     """Build what tries settings of a recipe, by its monitored metric on the validation questions.
 
     It raises TrainingError if a setting is unknown or a value invalid.
     """
     split = split_dataset(config, build_dataset(config, events, items))
 
-    def measure(changes: Settings) -> Trial:
+    def measure(changes: Settings) -> TuningTrial:
         value = _validate(replace_settings(config, changes), split, events, items, device)
-        return Trial(settings=changes, value=value, seed=config.fit.seed)
+        return TuningTrial(settings=changes, value=value, seed=config.fit.seed)
 
     return measure
 

@@ -8,18 +8,18 @@ from typing import NamedTuple
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from benchmarks.papers.harness.record import Trial, write_atomically
+from benchmarks.papers.harness.record import TuningTrial, write_atomically
 from benchmarks.papers.harness.search import SearchSpace, search_settings
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
 
-TRIALS = TypeAdapter(tuple[Trial, ...])
+TRIALS = TypeAdapter(tuple[TuningTrial, ...])
 
 
 class Tuning(NamedTuple):
     """The trials that the settings of a row were chosen from, and the time this process spent."""
 
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TuningTrial, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
@@ -31,8 +31,8 @@ class Tuning(NamedTuple):
 def tune_once(
     file: Path,
     space: SearchSpace,
-    measure: Callable[[Settings], Trial],
-    report_trial: Callable[[int, Trial], None],
+    measure: Callable[[Settings], TuningTrial],
+    report_trial: Callable[[int, TuningTrial], None],
     *,
     code: str = "",
 ) -> Tuning:
@@ -53,7 +53,7 @@ def tune_once(
     with FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}.lock"):
         tried = [*TRIALS.validate_json(file.read_bytes())] if file.exists() else []
 
-        def measure_once(settings: Settings) -> Trial:
+        def measure_once(settings: Settings) -> TuningTrial:
             for earlier in tried:
                 if earlier.settings == settings:
                     return earlier

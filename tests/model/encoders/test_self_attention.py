@@ -160,7 +160,9 @@ class TestDampedRotationAtTheAuthorsPeriods(SelfAttentionContract):
     """The fastest decays by half within a quarter of a second."""
 
     config = small(
-        DampedRotationConfig.from_paper_code().model_copy(update={"learn_frequencies": True}),
+        DampedRotationConfig.from_paper_code().model_copy(
+            update={"learn_frequencies": True, "learn_rates": True}
+        ),
         calendar=True,
         damping=True,
     )

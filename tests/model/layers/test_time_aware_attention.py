@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from model.layers.fourier_basis import Turns, basis, scaled_basis
+from model.layers.fourier_basis import Rotation, basis, scaled_basis
 from model.layers.time_aware_attention import AttentionMask, QueryMLP, TimeAwareAttention
 
 DIM, HEADS, LENGTH = 8, 2, 5
-NO_TURNS = Turns(None)
+NO_ROTATION = Rotation(None)
 VISIBLE = torch.tensor([[[True, False, True, True, False]]])
 BIAS = torch.linspace(-2, 2, HEADS * LENGTH * LENGTH).view(1, HEADS, LENGTH, LENGTH)
 MASKS = {
@@ -29,14 +29,14 @@ def test_weights_then_values_equal_the_fused_call(mask: AttentionMask, frequenci
     projection = scaled_basis(spread)
     attention = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=2 * frequencies)
     states, times = torch.randn(2, LENGTH, DIM), torch.rand(2, LENGTH, dtype=torch.float64)
-    turns = attention.query_key.build_turns(basis(times + 2, spread))
+    rotation = attention.query_key.build_rotation(basis(times + 2, spread))
     key_values = attention.project_kv(states, basis(times, spread), projection)
     mask = AttentionMask(*(part if isinstance(part, bool) else _twice(part) for part in mask))
-    weights = attention.attention_weights(states, key_values, turns, projection, mask)
+    weights = attention.attention_weights(states, key_values, rotation, projection, mask)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, HEADS, LENGTH))
     torch.testing.assert_close(
-        attention.apply_weights(weights, key_values, turns, projection),
-        attention.attend(states, key_values, turns, projection, mask),
+        attention.apply_weights(weights, key_values, rotation, projection),
+        attention.attend(states, key_values, rotation, projection, mask),
     )
 
 
@@ -48,10 +48,10 @@ def test_a_bias_multiplies_weights_by_its_exponential() -> None:
     projection = scaled_basis(none)
     key_values = attention.project_kv(states, no_basis, projection)
     plain = attention.attention_weights(
-        states, key_values, NO_TURNS, projection, AttentionMask(is_causal=True)
+        states, key_values, NO_ROTATION, projection, AttentionMask(is_causal=True)
     )
     biased = attention.attention_weights(
-        states, key_values, NO_TURNS, projection, AttentionMask(is_causal=True, bias=BIAS)
+        states, key_values, NO_ROTATION, projection, AttentionMask(is_causal=True, bias=BIAS)
     )
     expected = plain * BIAS.exp()
     torch.testing.assert_close(biased, expected / expected.sum(-1, keepdim=True))
@@ -90,7 +90,7 @@ def test_damping_over_decades_equals_its_exponential() -> None:
         attention.attention_weights(
             states,
             attention.project_kv(states, no_basis, projection, days),
-            NO_TURNS,
+            NO_ROTATION,
             projection,
         )
         for attention in (damped, plain)
