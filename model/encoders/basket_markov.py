@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
-from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
+from model.layers.ordered_scores import PopularityOrder
 from model.layers.sparse_matrix import SparseMatrix, build_sparse_rows
 
 
@@ -53,7 +53,6 @@ class BasketMarkov(SequenceEncoder):
     has_item_space: ClassVar[bool] = False
 
     followed: Tensor
-    popularity: Tensor
 
     def __init__(self, *, items: int) -> None:
         super().__init__()
@@ -61,7 +60,7 @@ class BasketMarkov(SequenceEncoder):
         self.followers = SparseMatrix(width=items + 1, height=items + 1, dtype=torch.int32)
         # Baskets with the item of each row that another basket of the user follows.
         self.register_buffer("followed", torch.zeros(items + 1, dtype=torch.int64))
-        self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))
+        self.order = PopularityOrder(items=items)
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the scores of all items that have followed an item of the last basket."""
@@ -75,7 +74,7 @@ class BasketMarkov(SequenceEncoder):
             (1 / (followed * sizes[histories]), (histories, np.arange(len(rows)))),
             (len(sizes), len(rows)),
         )
-        ordered = order_scores(weights @ followers, self.popularity).to(items)
+        ordered = self.order(weights @ followers, items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
             repeat_scores=ordered.log_scores,
@@ -101,5 +100,4 @@ class BasketMarkov(SequenceEncoder):
         before = held[following - 1]
         self.followers.store(before.T.tocsr() @ held[following])
         self.followed.copy_(torch.from_numpy(before.sum(axis=0)))
-        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
-        return compute_rest_bias(rows, items=self.catalog_size)
+        return self.order.fit_counts(rows)

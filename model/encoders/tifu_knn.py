@@ -3,7 +3,6 @@
 from typing import Annotated, ClassVar, Literal, final
 
 import numpy as np
-import torch
 from jaxtyping import Float, Float64, Int64
 from pydantic import Field, PositiveInt
 from torch import Tensor
@@ -13,7 +12,7 @@ from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import compute_in_slices, order_users, select_largest
-from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
+from model.layers.ordered_scores import PopularityOrder
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
 Decay = Annotated[float, Field(gt=0, le=1)]
@@ -89,8 +88,6 @@ class TIFUKNN(SequenceEncoder):
 
     has_item_space: ClassVar[bool] = False
 
-    popularity: Tensor
-
     def __init__(
         self,
         *,
@@ -107,7 +104,7 @@ class TIFUKNN(SequenceEncoder):
         self.form, self.neighbours, self.own_share = form, neighbours, own_share
         self.basket_decay, self.group_decay, self.groups = basket_decay, group_decay, groups
         self.users = SparseMatrix(width=items + 1)
-        self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))
+        self.order = PopularityOrder(items=items)
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the scores of all items that a history or a near user has."""
@@ -116,7 +113,7 @@ class TIFUKNN(SequenceEncoder):
         if len(self.users):
             near = compute_in_slices(self._average_nearest, own, users=len(self.users))
             scores = scores + near * (1 - self.own_share)
-        ordered = order_scores(scores, self.popularity).to(items)
+        ordered = self.order(scores, items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
             repeat_scores=ordered.log_scores,
@@ -134,8 +131,7 @@ class TIFUKNN(SequenceEncoder):
             self.users.store(
                 self._compute_vectors(BasketItems.of_events(*order_users(rows, times, users)))
             )
-        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
-        return compute_rest_bias(rows, items=self.catalog_size)
+        return self.order.fit_counts(rows)
 
     def _compute_vectors(self, baskets: BasketItems) -> SparseRows:
         shape = (len(baskets.counts), self.catalog_size + 1)

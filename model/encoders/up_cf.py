@@ -3,7 +3,6 @@
 from typing import Annotated, ClassVar, Literal, final
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int64
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -13,7 +12,7 @@ from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import compute_in_slices, order_users, select_largest
-from model.layers.ordered_scores import compute_rest_bias, order_scores, rank_popularity
+from model.layers.ordered_scores import PopularityOrder
 from model.layers.sparse_matrix import SparseMatrix, SparseRows, build_sparse_rows
 
 
@@ -75,8 +74,6 @@ class UPCF(SequenceEncoder):
 
     has_item_space: ClassVar[bool] = False
 
-    popularity: Tensor
-
     def __init__(
         self,
         *,
@@ -92,7 +89,7 @@ class UPCF(SequenceEncoder):
         self.locality, self.asymmetry = locality, asymmetry
         # An item of a user's earlier baskets alone is an entry of zero.
         self.users = SparseMatrix(width=items + 1)
-        self.register_buffer("popularity", torch.zeros(items + 1, dtype=torch.int64))
+        self.order = PopularityOrder(items=items)
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the scores of all items that a history or a similar user has."""
@@ -100,7 +97,7 @@ class UPCF(SequenceEncoder):
         scores = own
         if len(self.users):
             scores = own + compute_in_slices(self._sum_similar, own, users=len(self.users))
-        ordered = order_scores(scores, self.popularity).to(items)
+        ordered = self.order(scores, items)
         return EncoderOutput(
             user=items.new_zeros(len(items), self.dim),
             repeat_scores=ordered.log_scores,
@@ -118,8 +115,7 @@ class UPCF(SequenceEncoder):
             self.users.store(
                 self._compute_popularity(BasketItems.of_events(*order_users(rows, times, users)))
             )
-        self.popularity.copy_(rank_popularity(rows, items=self.catalog_size))
-        return compute_rest_bias(rows, items=self.catalog_size)
+        return self.order.fit_counts(rows)
 
     def _compute_popularity(self, baskets: BasketItems) -> SparseRows:
         """Compute the share of the last baskets that hold an item, 0 for items of earlier ones."""

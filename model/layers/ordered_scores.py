@@ -1,12 +1,12 @@
 """Scores that are summed in double precision, as repeat scores in the same order."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.layers.item_counts import compute_popularity_bias
 from model.layers.sparse_matrix import SparseRows
@@ -85,3 +85,30 @@ def order_scores(scores: SparseRows, popularity: Int64[Tensor, " rows"]) -> Orde
         torch.from_numpy(np.where(is_score, log_scores, np.float32(-np.inf))),
         torch.from_numpy(np.where(is_score, rows, 0)),
     )
+
+
+@final
+class PopularityOrder(nn.Module):
+    """Orders summed scores, equal ones by popularity, which also orders the items without one.
+
+    Shape: scores (batch, rows) -> one repeat score per item with a positive score
+
+    Args:
+        items: catalog size without the padding row.
+    """
+
+    ranks: Tensor
+
+    def __init__(self, *, items: int) -> None:
+        super().__init__()
+        self.catalog_size = items
+        self.register_buffer("ranks", torch.zeros(items + 1, dtype=torch.int64))
+
+    def fit_counts(self, rows: Int64[Tensor, " events"]) -> Float[Tensor, " rows"]:
+        """Rank the items by their events; return the bias of those without a score."""
+        self.ranks.copy_(rank_popularity(rows, items=self.catalog_size))
+        return compute_rest_bias(rows, items=self.catalog_size)
+
+    def forward(self, scores: SparseRows, like: Tensor) -> OrderedScores:
+        """Order scores; the result has the device of another tensor, and its type."""
+        return order_scores(scores, self.ranks).to(like)
