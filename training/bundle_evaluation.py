@@ -26,7 +26,8 @@ def evaluate_bundle(bundle: Bundle, config: RunConfig, events: TrainingEvents) -
     whole = build_dataset(config, events, None)
     split = split_dataset(config, whole)
     counting = tune_counting(split, exclude_seen=config.data.exclude_seen)
-    split = split.reindex(bundle.catalog, bundle.manifest.recommender.actions)
+    actions = bundle.manifest.recommender.actions
+    split = split.reindex(whole, config.data.predict, bundle.catalog, actions)
     return build_report(
         bundle.recommender,
         split,

@@ -20,7 +20,7 @@ from training.data.dataset import Dataset
 from training.data.sources import read_events
 from training.data.split import Questions
 from training.evaluation.scoring import score_questions
-from training.run import build_dataset
+from training.run import build_dataset, split_dataset
 
 COMMANDS = [name for name, _, _ in cli.main.COMMANDS]
 
@@ -88,8 +88,10 @@ def test_training_and_http_compute_the_same_scores(
 ) -> None:
     config = RunConfig.read(world.recipe)
     predictor = BundleStore(store).open()
-    split = config.split.split(build_dataset(config, read_events(world.events), None), "next_event")
-    split = split.reindex(predictor.catalog, predictor.bundle.manifest.recommender.actions)
+    whole = build_dataset(config, read_events(world.events), None)
+    actions = predictor.bundle.manifest.recommender.actions
+    split = split_dataset(config, whole)
+    split = split.reindex(whole, "next_event", predictor.catalog, actions)
     expected = np.empty((len(split.test), len(predictor.catalog) + 1))
     for block in score_questions(
         predictor.bundle.recommender, split.dataset, split.test, max_history=6

@@ -5,7 +5,7 @@ Items with fewer than `min_item_events` of these are left out of it. A target th
 is cold: it counts, and cannot be found.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -108,16 +108,22 @@ class Split:
             min_item_events=self.min_item_events,
         )
 
-    def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
-        """Replace the rows by those of another catalog, such as a published one."""
-        dataset = self.dataset.reindex(catalog, actions)
-        rows = self.dataset.map_rows(catalog)
+    def reindex(
+        self, whole: Dataset, predict: Predict, catalog: Catalog, actions: tuple[str, ...]
+    ) -> "Split":
+        """Replace the rows by those of another catalog, such as a published one.
+
+        Args:
+            whole: the data set that was split: the other catalog may hold items of it that are not
+                in the training part.
+        """
+        dataset = whole.reindex(catalog, actions)
         return Split(
             dataset=dataset,
             train_ends=self.train_ends,
             test_starts=self.test_starts,
-            validation=replace(self.validation, target_rows=rows[self.validation.target_rows]),
-            test=replace(self.test, target_rows=rows[self.test.target_rows]),
+            validation=build_questions(dataset, self.validation.ends, predict, whole=whole),
+            test=build_questions(dataset, self.test.ends, predict, whole=whole),
             min_item_events=self.min_item_events,
         )
 

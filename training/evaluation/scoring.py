@@ -96,6 +96,8 @@ def _can_share(
     A user needs more than one such question.
     """
     known = dataset.known
+    if not len(known):
+        return np.zeros(len(questions), dtype=np.bool_)
     following = np.minimum(windows.ends, len(known) - 1)
     is_next = (known.times[following] == questions.query_times) & (
         windows.ends < known.offsets[questions.users + 1]
