@@ -145,7 +145,7 @@ class FitConfig(Config):
     """Bound on the norm of the frequencies' gradient, which grows with the interval."""
     query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Share of training positions whose query time is withheld, so that it is optional."""
-    session_weight: float = Field(default=1.0, gt=0, le=1)
+    session_weight: float = Field(default=1.0, ge=1e-3, le=1)
     """Weight, in the loss of items, of a target within an hour of the user's event before; others
     weigh 1. Below 1 the model learns more from users who return, and is worse within a session."""
     loss: LossConfig = SoftmaxConfig()

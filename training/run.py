@@ -234,7 +234,7 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
         raise TrainingError(
             "a split must leave a test question, a user with events before and in the test, but of "
             f"{len(whole):,} events of {len(whole.user_ids):,} users it leaves none; change the "
-            "shares of validation and test, or bring more events"
+            "split, or bring users with events at more instants"
         )
     model = _build_model(run, split.dataset, split.is_training)
     live = count_live(model.recommender, split.dataset)

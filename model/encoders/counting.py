@@ -19,11 +19,12 @@ class CountingConfig(Config):
 
     kind: Literal["counting"] = "counting"
     half_life_days: PositiveFloat | None = 120.0
-    """Days after which an event of the history weighs half; null for no decay."""
+    """Days after which an event of the history weighs half; null, in TOML 1e9, for no decay."""
     weight: PositiveFloat = 3.0
     """Weight of an item's share of all events beside its share in the history."""
     window_days: WindowDays | None = 28.0
-    """Days before the last training event whose events count as popularity; null for all."""
+    """Days before the last training event whose events count as popularity; null, in TOML
+    100000, for all."""
     dim: Literal[1] = 1
     """Fixed: a model of counts has no vectors."""
     max_history: PositiveInt = 1_000

@@ -77,7 +77,7 @@ class SelfAttentionConfig(Config):
     content by order and time."""
     calendar: bool = False
     """Also encode intervals at the exact periods of the calendar: an hour, a day, a week, a year
-    and their harmonics. Not with a kernel, a rotation of content or positions."""
+    and their harmonics. Without effect with a kernel, a rotation of content or positions."""
     damping: bool = False
     """Let attention forget: weights also fall exponentially with the age of an event, at learned
     rates; with positions, with the number of events since."""

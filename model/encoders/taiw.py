@@ -38,7 +38,8 @@ class TAIWConfig(Config):
     """Weight of an item's share of all events, as a base intensity beside a share of the user's own
     vector; with 0 popularity only ranks the items that nothing else does."""
     window_days: WindowDays | None = 28.0
-    """Days before the last training event whose events count as popularity; null for all."""
+    """Days before the last training event whose events count as popularity; null, in TOML
+    100000, for all."""
     start: Literal["all_items", "own"] = "all_items"
     """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
     mean and the spread of each item's own, drawn to those of all."""

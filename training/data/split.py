@@ -129,23 +129,22 @@ class Split:
 
 
 class LeaveOneOutConfig(Config):
-    """The last event of every user is the test, the one before it the validation."""
+    """The last event or basket of every user is the test, the one before it the validation."""
 
     kind: Literal["leave_one_out"] = "leave_one_out"
 
     def split(self, dataset: Dataset, predict: Predict, min_item_events: int = 1) -> Split:
-        """Split the data set; users with fewer than three events are in training only."""
+        """Split the data set; users with fewer than three events, or baskets, only train."""
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
-        users = np.flatnonzero(ends - starts >= 3)
-        train_ends = ends.copy()
-        train_ends[users] -= 2
-        test_starts = ends.copy()
-        test_starts[users] -= 1
+        begins = np.arange(len(dataset)) if predict == "next_event" else find_basket_begins(dataset)
+        tested = begins[ends - 1]
+        validated = begins[np.maximum(tested - 1, starts)]
+        has_three = (validated > starts) & (tested > validated)
         return _assemble(
             dataset,
-            (train_ends, test_starts),
-            ends[users] - 2,
-            ends[users] - 1,
+            (np.where(has_three, validated, ends), np.where(has_three, tested, ends)),
+            validated[has_three],
+            tested[has_three],
             predict,
             min_item_events,
         )
@@ -290,6 +289,12 @@ def find_basket_ends(dataset: Dataset) -> NDArray[np.int64]:
     changes = (np.diff(dataset.times) != 0) | (np.diff(dataset.user_of) != 0)
     boundaries = np.append(np.flatnonzero(changes) + 1, count)
     return boundaries[np.searchsorted(boundaries, np.arange(count), side="right")]
+
+
+def find_basket_begins(dataset: Dataset) -> NDArray[np.int64]:
+    """Find, per event, the absolute index of the first event of the same user and instant."""
+    first = np.append(0, np.unique(find_basket_ends(dataset)))
+    return first[np.searchsorted(first, np.arange(len(dataset)), side="right") - 1]
 
 
 def _find_first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ def build_recommender(
             pairs, those of items that it does not hold are means of the items they are paired with.
 
     Raises:
-        TrainingError: if the data set has too few groups.
+        TrainingError: if settings contradict each other, or the data set has too few groups.
     """
     described = RecommenderConfig(
         items=len(dataset.catalog),
@@ -47,7 +47,10 @@ def build_recommender(
         encoder=config.encoder,
     )
     torch.manual_seed(config.fit.seed)
-    recommender = described.build()
+    try:
+        recommender = described.build()
+    except ValueError as error:
+        raise TrainingError(f"settings of the recipe contradict each other: {error}") from error
     item_groups = recommender.encoder.item_groups
     if item_groups is not None:
         membership = assign_groups(

@@ -18,6 +18,7 @@ from training.data.split import (
     Questions,
     Split,
     expand_spans,
+    find_basket_begins,
     find_basket_ends,
 )
 
@@ -169,6 +170,22 @@ def test_leave_one_out_holds_out_the_last_two_events() -> None:
     assert split.is_training.tolist() == [True] * 4 + [False] * 2
 
 
+def test_leave_one_out_holds_out_whole_baskets() -> None:
+    days = (0, 0, 1, 1, 1, 2, 3, 3)
+    log = [("u", f"i{number}", FIRST_AT + day * DAY) for number, day in enumerate(days)]
+    split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_basket")
+    assert split.is_training.tolist() == [True] * 5 + [False] * 3
+    assert (split.validation.ends.tolist(), split.test.ends.tolist()) == ([5], [6])
+    assert split.test.target_offsets.tolist() == [0, 2]
+
+
+def test_a_user_of_two_baskets_only_trains() -> None:
+    log = [("u", f"i{number}", FIRST_AT + (number > 1) * DAY) for number in range(5)]
+    split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_basket")
+    assert split.is_training.all()
+    assert len(split.test) == len(split.validation) == 0
+
+
 def test_a_user_of_two_events_only_trains() -> None:
     log = [("u", "a", FIRST_AT), ("u", "b", FIRST_AT + DAY)]
     split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_event")
@@ -227,6 +244,9 @@ def test_selected_questions_keep_their_targets(dataset: Dataset, seed: int) -> N
 @few
 @given(dataset=datasets())
 def test_a_basket_ends_where_the_user_or_the_instant_changes(dataset: Dataset) -> None:
+    begins, ends = find_basket_begins(dataset), find_basket_ends(dataset)
+    assert [*zip(begins[ends - 1], ends, strict=True)] == [*zip(begins, ends, strict=True)]
+    assert (begins <= np.arange(len(dataset))).all()
     for event, end in enumerate(find_basket_ends(dataset)):
         owner, at = dataset.user_of[event], dataset.times[event]
         assert (dataset.user_of[event:end] == owner).all()

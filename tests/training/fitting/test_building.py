@@ -11,6 +11,7 @@ from model.encoders.slrc import SLRC, SLRCConfig
 from model.errors import TrainingError
 from model.history import Query
 from model.recommender import Recommender
+from model.time_encodings.damped_rotation import DampedRotationConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.wide import WideConfig
 from tests import tiny
@@ -90,6 +91,16 @@ def test_weights_that_are_continued_keep_their_origin() -> None:
     first, later = log_of_one_user(tiny.FIRST_AT), log_of_one_user(tiny.FIRST_AT + tiny.DAY)
     continued = build(later, LearnedWeights(build(first), first.catalog))
     assert continued.state_dict()["encoder.time_encoding.origin"].item() == tiny.FIRST_AT
+
+
+def test_contradicting_settings_are_an_error_of_the_recipe() -> None:
+    periods = DampedRotationConfig(shortest_period=10.0, longest_period=1.0)
+    config = RUN.model_copy(
+        update={"encoder": tiny.ENCODER.model_copy(update={"time_encoding": periods})}
+    )
+    data = log_of_one_user(tiny.FIRST_AT)
+    with pytest.raises(TrainingError, match="contradict each other: periods must be positive"):
+        build_recommender(config, data, np.ones(len(data), dtype=np.bool_))
 
 
 def test_counting_fits_no_wide_part() -> None:
