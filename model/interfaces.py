@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
+from model.layers.added_scores import AddedScores
 from model.layers.damped_basis import damp
 from model.layers.fourier_basis import BasisProjection, basis
 from model.layers.interval_distribution import IntervalDistribution
@@ -185,6 +186,7 @@ class EncoderOutput(NamedTuple):
             (`model.recommender.add_repeat_scores`), -inf to add nothing; None if the encoder does
             not score repeats.
         repeat_rows: the items that `repeat_scores` belong to, if not the events' own; 0 for none.
+            The encoder is then a `DividedRepeats`.
         followers: how many of the last columns of `repeat_scores` are of followers, not of repeats.
         calendar: what the calendar phase of the query time has added to the user vector, in the
             coordinates of the encoder; None if nothing has.
@@ -369,6 +371,36 @@ class CandidateScorer(Protocol):
 
         A query attends to the events up to and including its position, a flat index into
         batch x len, at that position's query time.
+        """
+        ...
+
+
+class RepeatParts(NamedTuple):
+    """What the repeat scores of some items add up from: parts of their exponentials, in any unit.
+
+    Attributes:
+        own: of each event of the user, to the score of its own item; None if there are none.
+        followers: of each event, to the scores of what followed it; None if there are none.
+        neighbours: of the items of similar users; None if there are none.
+    """
+
+    own: Float64[Tensor, "items len"] | None = None
+    followers: Float64[Tensor, "items len"] | None = None
+    neighbours: Float64[Tensor, " items"] | None = None
+
+
+@runtime_checkable
+class DividedRepeats(Protocol):
+    """An encoder whose repeat scores are not one per event, of the event's own item."""
+
+    def divide_repeats(
+        self, batch: SequenceBatch, added: AddedScores, rows: Int64[Tensor, " items"]
+    ) -> RepeatParts:
+        """Divide the repeat scores of some items after the single history of `batch`.
+
+        Args:
+            added: all repeat scores of the encoder for the history.
+            rows: of the catalog.
         """
         ...
 

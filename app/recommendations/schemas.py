@@ -142,15 +142,19 @@ class Contribution:
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
-    kind: Literal["average", "state", "bias", "calendar", "popularity", "repeats", "followers"]
+    kind: Literal[
+        "average", "state", "bias", "calendar", "popularity", "repeats", "followers", "neighbours"
+    ]
     """`average`: the score of the average item, the same for every item; the others say how this
     item differs from it. `state`: how well it fits the user's history at the query time. `bias`:
     how often it was chosen in general. `calendar`: how well it fits the hour, weekday and season.
     `popularity`: how often all users chose it lately. `repeats`: the user's own events of the item.
-    `followers`: what followed the items of the user's last events, over all users."""
+    `followers`: what followed the items of the user's last events, over all users. `neighbours`:
+    what similar users chose."""
     value: float
     events: tuple[EventContribution, ...]
-    """Of `repeats` and `followers`: the events that it adds up from, oldest first."""
+    """Of `repeats` and `followers`: the events that it adds up from, oldest first. Empty for the
+    others."""
 
 
 @dataclass

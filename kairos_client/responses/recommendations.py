@@ -40,7 +40,8 @@ class Contribution(Response):
 
     kind: str
     """`average`: the score of the average item. How this item differs from it: `state` (the user's
-    history), `bias` (of the item), `calendar`, `popularity`, `repeats` and `followers`."""
+    history), `bias` (of the item), `calendar`, `popularity`, `repeats`, `followers` and
+    `neighbours` (what similar users chose)."""
     value: float
     events: tuple[EventContribution, ...] = ()
     """Of `repeats` and `followers`: the events that it adds up from, oldest first."""

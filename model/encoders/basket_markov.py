@@ -10,7 +10,8 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import EncoderOutput, SequenceEncoder
+from model.interfaces import EncoderOutput, RepeatParts, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.basket_items import BasketItems
 from model.layers.ordered_scores import PopularityOrder
 from model.layers.sparse_matrix import SparseMatrix, build_sparse_rows
@@ -68,7 +69,7 @@ class BasketMarkov(SequenceEncoder):
         is_last = baskets.from_end == 0
         histories, rows = baskets.histories[is_last], baskets.rows[is_last]
         followers = self.followers.matrix[rows].astype(np.float64)
-        followed = self.followed.cpu().numpy()[rows].clip(min=1)
+        followed = self._count_followed(rows)
         sizes = np.bincount(histories)
         weights = build_sparse_rows(
             (1 / (followed * sizes[histories]), (histories, np.arange(len(rows)))),
@@ -80,6 +81,21 @@ class BasketMarkov(SequenceEncoder):
             repeat_scores=ordered.log_scores,
             repeat_rows=ordered.rows,
         )
+
+    def divide_repeats(
+        self,
+        batch: SequenceBatch,
+        added: AddedScores,  # noqa: ARG002
+        rows: Int64[Tensor, " items"],
+    ) -> RepeatParts:
+        """Divide scores among the events of the last basket, by how often the items followed."""
+        baskets = BasketItems.of_batch(batch)
+        is_last = baskets.from_end == 0
+        held = baskets.rows[is_last]
+        weights = np.zeros((len(baskets.rows), len(rows)))
+        followers = self.followers.matrix[held][:, rows.cpu().numpy()].toarray()
+        weights[is_last] = followers / self._count_followed(held)[:, None]
+        return RepeatParts(followers=baskets.divide_by_event(batch, weights).T)
 
     def fit_counts(
         self,
@@ -101,3 +117,8 @@ class BasketMarkov(SequenceEncoder):
         self.followers.store(before.T.tocsr() @ held[following])
         self.followed.copy_(torch.from_numpy(before.sum(axis=0)))
         return self.order.fit_counts(rows)
+
+    def _count_followed(self, rows: Int64[np.ndarray, " entries"]) -> Int64[np.ndarray, " entries"]:
+        """Count the baskets with each item that another one follows, 1 where there are none."""
+        followed: Int64[np.ndarray, " entries"] = self.followed.cpu().numpy()[rows].clip(min=1)
+        return followed

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import EncoderOutput, SequenceEncoder
+from model.interfaces import EncoderOutput, RepeatParts, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.item_counts import compute_popularity_bias
 
 
@@ -60,6 +61,17 @@ class Markov(SequenceEncoder):
             repeat_scores=self.log_counts[last],
             repeat_rows=self.following[last],
         )
+
+    def divide_repeats(
+        self,
+        batch: SequenceBatch,
+        added: AddedScores,  # noqa: ARG002
+        rows: Int64[Tensor, " items"],
+    ) -> RepeatParts:
+        """Attribute every successor to the last event."""
+        followers = torch.zeros(len(rows), batch.rows.shape[1], dtype=torch.float64)
+        followers[:, -1] = 1.0
+        return RepeatParts(followers=followers)
 
     def fit_counts(
         self,

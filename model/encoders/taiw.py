@@ -11,7 +11,8 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.config import Config
-from model.interfaces import EncoderOutput, SequenceEncoder
+from model.interfaces import EncoderOutput, RepeatParts, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.item_counts import WindowDays, compute_recent_popularity_bias
 from model.layers.nearest_users import order_users
 from model.layers.repurchase_kernel import (
@@ -176,6 +177,16 @@ class TAIW(SequenceEncoder):
             repeat_scores=torch.cat((of_others, own_scores), dim=1),
             repeat_rows=torch.cat((kept.indices, batch.rows), dim=1),
         )
+
+    def divide_repeats(
+        self, batch: SequenceBatch, added: AddedScores, rows: Int64[Tensor, " items"]
+    ) -> RepeatParts:
+        """Divide scores into the own vector, of which each event has a part, and the others'."""
+        scores = added.log_scores.double().where(added.rows == rows[:, None], float("-inf"))
+        # An item without a score has no parts.
+        shares = scores.softmax(1).nan_to_num(0.0)
+        others, own = shares.tensor_split((shares.shape[1] - batch.rows.shape[1],), dim=1)
+        return RepeatParts(own, neighbours=others.sum(1) if self.neighbours else None)
 
     def fit_counts(
         self,

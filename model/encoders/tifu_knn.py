@@ -3,13 +3,15 @@
 from typing import Annotated, ClassVar, Literal, final
 
 import numpy as np
+import torch
 from jaxtyping import Float, Float64, Int64
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import EncoderOutput, SequenceEncoder
+from model.interfaces import EncoderOutput, RepeatParts, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import PopularityOrder
@@ -119,6 +121,21 @@ class TIFUKNN(SequenceEncoder):
             repeat_scores=ordered.log_scores,
             repeat_rows=ordered.rows,
         )
+
+    def divide_repeats(
+        self,
+        batch: SequenceBatch,
+        added: AddedScores,  # noqa: ARG002
+        rows: Int64[Tensor, " items"],
+    ) -> RepeatParts:
+        """Divide scores into the own vector, of which each event has a part, and the others'."""
+        baskets = BasketItems.of_batch(batch)
+        of_events = baskets.divide_by_event(batch, self._weigh(baskets) * self.own_share)
+        own = of_events.where(batch.rows[0] == rows[:, None], 0.0)
+        if not len(self.users):
+            return RepeatParts(own)
+        near = self._average_nearest(self._compute_vectors(baskets)) * (1 - self.own_share)
+        return RepeatParts(own, neighbours=torch.from_numpy(near.toarray()[0, rows.cpu().numpy()]))
 
     def fit_counts(
         self,

@@ -3,13 +3,15 @@
 from typing import Annotated, ClassVar, Literal, final
 
 import numpy as np
-from jaxtyping import Float, Int64
+import torch
+from jaxtyping import Bool, Float, Int64
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import EncoderOutput, SequenceEncoder
+from model.interfaces import EncoderOutput, RepeatParts, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.basket_items import BasketItems
 from model.layers.nearest_users import compute_in_slices, order_users, select_largest
 from model.layers.ordered_scores import PopularityOrder
@@ -104,6 +106,24 @@ class UPCF(SequenceEncoder):
             repeat_rows=ordered.rows,
         )
 
+    def divide_repeats(
+        self,
+        batch: SequenceBatch,
+        added: AddedScores,  # noqa: ARG002
+        rows: Int64[Tensor, " items"],
+    ) -> RepeatParts:
+        """Divide scores into the own popularity, of which each event has a part, and others'."""
+        baskets = BasketItems.of_batch(batch)
+        counted, is_counted = self._select_counted(baskets)
+        of_events = baskets.divide_by_event(batch, is_counted / counted[0])
+        own = of_events.where(batch.rows[0] == rows[:, None], 0.0)
+        if not len(self.users):
+            return RepeatParts(own)
+        similar = self._sum_similar(self._compute_popularity(baskets))
+        return RepeatParts(
+            own, neighbours=torch.from_numpy(similar.toarray()[0, rows.cpu().numpy()])
+        )
+
     def fit_counts(
         self,
         rows: Int64[Tensor, " events"],
@@ -119,14 +139,20 @@ class UPCF(SequenceEncoder):
 
     def _compute_popularity(self, baskets: BasketItems) -> SparseRows:
         """Compute the share of the last baskets that hold an item, 0 for items of earlier ones."""
-        counts = baskets.counts
-        counted = counts.clip(max=self.recency) if self.recency else counts
-        is_counted = baskets.from_end < counted[baskets.histories]
+        counted, is_counted = self._select_counted(baskets)
         places = (baskets.histories, baskets.rows)
-        shape = (len(counts), self.catalog_size + 1)
+        shape = (len(counted), self.catalog_size + 1)
         held = build_sparse_rows((is_counted.astype(np.float64), places), shape)
         held.data /= np.repeat(counted, np.diff(held.indptr))
         return held
+
+    def _select_counted(
+        self, baskets: BasketItems
+    ) -> tuple[Int64[np.ndarray, " histories"], Bool[np.ndarray, " entries"]]:
+        """Select the entries of the last baskets; also return how many baskets these are."""
+        counts = baskets.counts
+        counted = counts.clip(max=self.recency) if self.recency else counts
+        return counted, baskets.from_end < counted[baskets.histories]
 
     def _sum_similar(self, own: SparseRows) -> SparseRows:
         """Sum the popularity for the users that count, each times the similarity."""

@@ -13,7 +13,7 @@ Fallback = Literal["popular", "no_history"]
 PartName = Literal["base", "repeats", "followers"]
 TermName = Literal["encoder", "popularity", "calendar"]
 ContributionKind = Literal[
-    "average", "state", "bias", "calendar", "popularity", "repeats", "followers"
+    "average", "state", "bias", "calendar", "popularity", "repeats", "followers", "neighbours"
 ]
 OcclusionUnit = Literal["event", "basket"]
 FaithfulnessNote = Literal[
@@ -100,8 +100,9 @@ class Contribution:
     Attributes:
         kind: "average" for the score of the average item, which is the same for every item; how far
             this item's differs from it because of "state" (the user vector), "bias" (of the item),
-            "calendar" and "popularity"; "repeats" for the user's own events of the item and
-            "followers" for what followed the user's last events.
+            "calendar" and "popularity"; "repeats" for the user's own events of the item,
+            "followers" for what followed the user's last events and "neighbours" for the items of
+            similar users.
         events: what each event adds, of "repeats" and "followers"; in the order of the history.
     """
 

@@ -19,7 +19,8 @@ from model.batch import SequenceBatch
 from model.history import Event
 from model.inference.answers import Contribution, ContributionKind, EventContribution
 from model.inference.ranking import Ranking
-from model.interfaces import EncoderOutput
+from model.interfaces import DividedRepeats, EncoderOutput, SequenceEncoder
+from model.layers.added_scores import AddedScores
 from model.layers.follower_scores import LAST_EVENTS
 from model.layers.repeat_scores import HistoryQueries, RepeatScorer
 from model.recommender import Recommender
@@ -63,6 +64,7 @@ def attribute_scores(
         base = _split_base(recommender, mean_vector, encoded, rows)
         added = _split_added(recommender, batch, encoded, rows)
         values, of_events = decompose(base.average, base.terms, added)
+        of_events.pop("neighbours", None)  # They are of no event.
     return _to_contributions(values, of_events, batch.rows[0].numpy(), ranking.rows, events)
 
 
@@ -108,7 +110,7 @@ def _split_added(
 ) -> dict[ContributionKind, _ItemsAndEvents]:
     """Compute what each event adds to the weight of each item; logarithms, -inf for nothing.
 
-    An item has one score per event at most, from each of the encoder, repeats and followers.
+    What neighbours add is not of an event: it has a single column.
     """
     if encoded.repeat_scores is None:
         return {}
@@ -124,18 +126,19 @@ def _split_added(
     )
 
     def place(begin: int, end: int, positions: Tensor) -> Tensor:
-        """Place the scores of some columns at the positions of their events."""
+        """Place the scores of some columns at the positions of their events.
+
+        In the wide part's repeats, and in its followers, an item has one score per event at most.
+        """
         placed = scores.new_full((len(rows), length), -torch.inf)
         is_in = (column >= begin) & (column < end)
         of_part = column[is_in]
         return placed.index_put((item[is_in], positions[of_part - begin]), scores[of_part])
 
     added: dict[ContributionKind, Tensor] = {}
-    if own and torch.equal(columns[:own], own_rows):
-        added["repeats"] = place(0, own, torch.arange(own))
-    elif own:
-        # What followed the last event.
-        added["followers"] = place(0, own, torch.full((own,), length - 1))
+    if own:
+        of_encoder = AddedScores(columns[None, :own], scores[None, :own])
+        added = _divide_scores(recommender.encoder, batch, of_encoder, rows)
     if repeater is not None:
         of_items = place(own, followed, torch.arange(length)).amax(1, keepdim=True)
         shares = _divide_repeats(recommender, repeater, batch, encoded)
@@ -152,6 +155,29 @@ def _split_added(
         of_followers = place(followed, len(scores), positions.clamp(min=0))
         added["followers"] = _add_logs(added.get("followers"), of_followers)
     return {kind: logs.numpy() for kind, logs in added.items()}
+
+
+def _divide_scores(
+    encoder: SequenceEncoder, batch: SequenceBatch, scores: AddedScores, rows: Tensor
+) -> dict[ContributionKind, Tensor]:
+    """Divide the repeat scores of an encoder among what they are of; logarithms."""
+    if not isinstance(encoder, DividedRepeats):
+        return {"repeats": scores.log_scores.where(batch.rows == rows[:, None], -torch.inf)}
+    parts = encoder.divide_repeats(batch, scores, rows)
+    neighbours = None if parts.neighbours is None else parts.neighbours[:, None]
+    by_kind: dict[ContributionKind, Tensor | None] = {
+        "repeats": parts.own,
+        "followers": parts.followers,
+        "neighbours": neighbours,
+    }
+    given = {kind: part for kind, part in by_kind.items() if part is not None}
+    whole = torch.cat([*given.values()], dim=1).sum(1, keepdim=True)
+    log_scores = scores.log_scores.where(scores.rows == rows[:, None], -torch.inf)
+    total = log_scores.logsumexp(1, keepdim=True)
+    return {
+        kind: ((part / whole).log() + total).where(part > 0, -torch.inf)
+        for kind, part in given.items()
+    }
 
 
 def _add_logs(first: Tensor | None, second: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ _ACTS = (
 _TREND = 1.5
 _STANDARD_ERRORS = 2.0
 _LEAST_SHARE = 0.2
-"""Of all that speaks for an item, for what it followed to be named beside the user's own events."""
+"""Of all that speaks for an item, for what others chose to be named beside the own events."""
 
 
 def choose_words(history: Iterable[Event]) -> Words:
@@ -73,12 +73,14 @@ def write_sentence(item: ScoredItem, reasons: Reasons, words: Words, followed: s
         return _write_popularity(round(item.score), facts, words)
     follows = None
     if followed is not None:
-        follows = f"among what {words.people} most often choose after {followed}"
+        follows = f"among what {words.people} choose after {followed}"
     clauses: list[str | None] = []
     if facts.times:
         clauses.append(_describe_events(facts, words))
         if _speaks_for(reasons, "followers") >= _LEAST_SHARE:
             clauses.append(follows)
+        if _speaks_for(reasons, "neighbours") >= _LEAST_SHARE:
+            clauses.append(_describe_neighbours(words))
     else:
         clauses.append(_describe_largest(reasons, words, follows))
     clauses.append(_describe_trend(facts, words))
@@ -128,8 +130,13 @@ def _describe_largest(reasons: Reasons, words: Words, follows: str | None) -> st
         "calendar": "fits the time of the day, the week or the year",
         "repeats": f"in this {words.person}'s history, but taken back since",
         "followers": follows or fits,
+        "neighbours": _describe_neighbours(words),
     }
     return described[largest.kind]
+
+
+def _describe_neighbours(words: Words) -> str:
+    return f"chosen by similar {words.people}"
 
 
 def _describe_trend(facts: ItemFacts, words: Words) -> str | None:

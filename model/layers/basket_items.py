@@ -8,6 +8,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from model.batch import SequenceBatch
+from model.layers.baskets import number_baskets
 
 
 class BasketItems(NamedTuple):
@@ -65,3 +66,19 @@ class BasketItems(NamedTuple):
         """How many baskets of its history follow that of each entry."""
         following: Int64[np.ndarray, " entries"] = self.counts[self.histories] - 1 - self.baskets
         return following
+
+    def divide_by_event(
+        self, batch: SequenceBatch, weights: Float64[np.ndarray, "entries *items"]
+    ) -> Float64[Tensor, "len *items"]:
+        """Divide the weights of the entries of a single history among its events.
+
+        Events of one item in one basket have equal shares.
+
+        Args:
+            batch: the history that the entries are of.
+        """
+        rows, baskets = (one[0].cpu().numpy() for one in (batch.rows, number_baskets(batch.times)))
+        width = self.rows.max() + 1
+        entry_of = np.searchsorted(self.baskets * width + self.rows, baskets * width + rows)
+        of_events = (weights.T / np.bincount(entry_of)).T[entry_of]
+        return torch.from_numpy(of_events)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from scipy.stats import spearmanr
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,9 +12,12 @@ from sqlalchemy.orm import Session
 from app.db.engine import open_engine
 from app.db.tables import StoredRecommendation
 from app.settings import Settings
+from model.encoders.up_cf import UPCFConfig
+from model.interfaces import CountingEncoder
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from model.wide import WideConfig
+from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client, problem, running
 from tests.app.recommendations.recommendation_requests import build_inline, list_ids, recommend
@@ -224,6 +228,29 @@ def test_reasons_are_given_for_models_of_every_kind(shared_client: Client) -> No
         assert sum(one["value"] for one in contributions) == pytest.approx(item["score"], abs=1e-4)
     plain = recommend(shared_client, history=HISTORY, explain="attention")
     assert {item["reasons"] for item in plain["items"]} == {None}
+
+
+def test_reasons_name_what_similar_users_chose(settings: Settings, tmp_path: Path) -> None:
+    """Of two users one has the item of the history, and later another one."""
+    config = tiny.recommender_config(UPCFConfig())
+    recommender = config.build().eval()
+    assert isinstance(recommender.encoder, CountingEncoder)
+    assert recommender.item_bias is not None
+    rows, users = torch.tensor([2, 6, 9]), torch.tensor([0, 0, 1])
+    with torch.no_grad():
+        counted = recommender.encoder.fit_counts(rows, tiny.FIRST_AT + torch.arange(3), users)
+        recommender.item_bias.copy_(counted)
+    BundleStore(tmp_path / "counted").publish(tiny.writer(config, recommender))
+    with running(settings.model_copy(update={"bundle_store": tmp_path / "counted"})) as client:
+        answer = recommend(client, history=build_inline("i1"), explain="reasons", n=1)
+    (item,) = answer["items"]
+    assert item["item_id"] == "i5"
+    assert item["reasons"]["sentence"] == "Chosen by similar users."
+    contributions = {one["kind"]: one for one in item["reasons"]["contributions"]}
+    assert set(contributions) == {"average", "state", "bias", "repeats", "neighbours"}
+    assert contributions["neighbours"]["value"] > 0
+    assert contributions["neighbours"]["events"] == contributions["repeats"]["events"] == []
+    assert item["reasons"]["facts"]["follows_item_id"] is None
 
 
 def test_an_unknown_item_cannot_be_explained(shared_client: Client) -> None:

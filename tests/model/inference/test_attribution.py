@@ -15,13 +15,17 @@ from model.history import Query
 from model.inference.answers import Constraints, Contribution, ContributionKind
 from model.inference.attribution import decompose
 from model.inference.predictor import Predictor
+from model.interfaces import DividedRepeats
 from model.popularity import CountedEvents
 from model.recommender import RecommenderConfig
 from model.store.opening import open_predictor
 from model.wide import WideConfig
 from tests import tiny
+from tests.contracts.histories import draw_queries
 from tests.contracts.predictor import assert_adds_up, query_of, score_all
+from tests.contracts.sequence_encoder import encode
 from tests.tiny import ITEM_IDS, LAST_AT
+from tests.zoo import METHODS
 
 EVERYTHING = Constraints(n=len(ITEM_IDS), exclude_seen=False)
 HAPPENED = [("i1", 9.0), ("i2", 5.0), ("i1", 3.0), ("i7", 0.5)]
@@ -195,6 +199,14 @@ def test_successors_are_of_the_last_event(tmp_path_factory: pytest.TempPathFacto
     (part,) = contributions["i2"]["followers"].events
     assert (part.event.item_id, part.row) == ("i7", 8)
     assert contributions["i3"]["followers"].events == ()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_of_other_items_than_the_own_are_divided(name: str) -> None:
+    config = RecommenderConfig.model_validate({"items": 20, "encoder": METHODS[name]["encoder"]})
+    encoder = config.build().encoder.eval()
+    encoded = encode(encoder, *draw_queries(5))
+    assert encoded.repeat_rows is None or isinstance(encoder, DividedRepeats)
 
 
 class TestSharesOfRepeats:

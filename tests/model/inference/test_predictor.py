@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 
 from model.bundle.index import ItemIndex
 from model.catalog import Catalog
+from model.encoders.basket_markov import BasketMarkovConfig
 from model.encoders.din import DINConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.markov import MarkovConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.sasrec import SASRecConfig
+from model.encoders.taiw import TAIWConfig
+from model.encoders.tifu_knn import TIFUKNNConfig
 from model.encoders.transrec import TransRecConfig
+from model.encoders.up_cf import UPCFConfig
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
@@ -181,6 +185,26 @@ class TestPersonalFrequency(CountingContract):
     config = tiny.recommender_config(PersonalFrequencyConfig(max_history=6))
 
 
+class TestBasketMarkov(CountingContract):
+    config = tiny.recommender_config(BasketMarkovConfig(max_history=6))
+
+
+class TestTIFUKNN(CountingContract):
+    config = tiny.recommender_config(TIFUKNNConfig(neighbours=3, max_history=6))
+
+
+class TestUPCF(CountingContract):
+    config = tiny.recommender_config(UPCFConfig(recency=2, max_history=6))
+
+
+class TestTAIW(CountingContract):
+    config = tiny.recommender_config(TAIWConfig(neighbours=3, steps=2, max_history=6))
+
+
+class TestTAIWAlone(CountingContract):
+    config = tiny.recommender_config(TAIWConfig(neighbours=0, steps=2, max_history=6))
+
+
 @pytest.mark.slow
 class TestModulated(PredictorContract):
     config = tiny.recommender_config(
@@ -242,16 +266,17 @@ class TestPointProcess(PredictorContract):
 
 
 def count_events(config: RecommenderConfig) -> Recommender:
-    """A recommender fitted by counting some events of the tiny world."""
+    """A recommender fitted by counting: thirty users with five baskets of two events each."""
     recommender = config.build().eval()
     encoder = recommender.encoder
     assert isinstance(encoder, CountingEncoder)
     generator = torch.Generator().manual_seed(0)
     rows = torch.randint(1, ITEMS + 1, (300,), generator=generator).clamp(max=ITEMS - 4)
     users = torch.arange(300) // 10
+    times = tiny.FIRST_AT + users + torch.arange(300) % 10 // 2 * 40 * DAY
     with torch.no_grad():
         assert recommender.item_bias is not None
-        recommender.item_bias.copy_(encoder.fit_counts(rows, tiny.FIRST_AT + users, users))
+        recommender.item_bias.copy_(encoder.fit_counts(rows, times, users))
     return recommender
 
 

@@ -102,8 +102,9 @@ def test_a_trend_is_named_if_it_is_large_and_no_chance(
         ({"repeats": 2, "state": 1}, "In this customer's history, but taken back since."),
         (
             {"followers": 2, "state": 1},
-            "Among what customers most often choose after Tea pot.",
+            "Among what customers choose after Tea pot.",
         ),
+        ({"neighbours": 2, "state": 1}, "Chosen by similar customers."),
         (
             {"state": -1, "bias": -2},
             "Ranked by the model, but nothing in particular speaks for it.",
@@ -140,8 +141,19 @@ def test_what_it_followed_is_named_beside_own_events_if_large() -> None:
 
     assert write_with(0.1) == "Bought once, 3 days ago."
     assert write_with(2.0) == (
-        "Bought once, 3 days ago; among what customers most often choose after Tea pot."
+        "Bought once, 3 days ago; among what customers choose after Tea pot."
     )
+
+
+def test_similar_users_are_named_beside_own_events_if_large() -> None:
+    def write_with(neighbours: float) -> str:
+        contributions: dict[ContributionKind, float] = {"average": 0, "repeats": 4}
+        contributions["neighbours"] = neighbours
+        return write(contributions, times=1, last_days=3, counted=(80, 40))
+
+    trend = "; chosen by all customers twice as often as in the four weeks before."
+    assert write_with(0.1) == f"Bought once, 3 days ago{trend}"
+    assert write_with(2.0) == f"Bought once, 3 days ago; chosen by similar customers{trend}"
 
 
 def test_a_popular_item_has_its_count() -> None:

@@ -25,6 +25,7 @@ const KINDS = {
   bias: "The item itself, for any customer",
   calendar: "The time of day, week and year",
   followers: "Follows what was chosen before",
+  neighbours: "Chosen by similar customers",
 };
 /** @type {Record<string, string>} what `faithfulness_note` says */
 const NOTES = {
