@@ -47,13 +47,15 @@ def ablations_command(
     """Train the recommended recipe without each of its parts, and render what each is worth.
 
     Rows that change nothing for a data set are left out. Cells that are recorded with the same
-    settings and data are skipped, so the same command resumes an interrupted run.
+    settings and data are skipped, so the same command resumes an interrupted run; a record of other
+    data or another number of epochs is not replaced.
     """
     with exit_on_error():
         require_harness()
         # Imported here: the images of the service hold no benchmarks.
         from benchmarks.ablations.harness.ablations import (  # noqa: PLC0415
             Ablations,
+            check_epochs,
             read_ablation,
             select_rows,
         )
@@ -65,7 +67,8 @@ def ablations_command(
             return
         ablations = Ablations.read(folder)
         names = split_names(rows)
-        whole = [ablations.read_suite(name, papers) for name in suite or ablations.suites]
+        chosen = dict.fromkeys(suite or ablations.suites)
+        whole = [ablations.read_suite(name, papers) for name in chosen]
         whole = [
             recommend_recipe_for(each, names, data, None if quick else papers) for each in whole
         ]
@@ -77,6 +80,7 @@ def ablations_command(
             data=data,
             results=folder / "results",
             seeds=parse_seeds(seeds),
+            is_recorded=not quick,
             device=device,
             threads=threads,
             epochs=epochs,
@@ -92,6 +96,8 @@ def ablations_command(
 
             succeeded = run_quickly(suites, selection, jobs, render_tables)
         else:
+            for each in suites:
+                check_epochs(each, selection.results, selection.seeds)
             succeeded = run_due_cells(suites, selection, jobs)
             _render(folder, papers)
     if not succeeded:

@@ -99,18 +99,18 @@ def run_quickly(
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Split names such as a,b; empty for None."""
-    return () if text is None else tuple(name.strip() for name in text.split(","))
+    """Split names such as a,b, each once; empty for None."""
+    return () if text is None else tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:
-    """Parse seeds such as 0,1; empty for None.
+    """Parse seeds such as 0,1, each once; empty for None.
 
     Raises:
         KairosError: if they are not whole numbers.
     """
     try:
-        return () if text is None else tuple(int(number) for number in text.split(","))
+        return () if text is None else tuple(dict.fromkeys(map(int, text.split(","))))
     except ValueError as error:
         raise KairosError(
             f"seeds are whole numbers separated by commas, but got {text!r}; write 0,1"

@@ -48,8 +48,9 @@ def papers_command(
     """Train the rows of suites, record their metrics, and render the tables of the papers.
 
     A cell is a row with a seed. Cells that are recorded with the same settings and data are
-    skipped, so the same command resumes an interrupted run. Rows with the recommended recipe take
-    it from the data; it is written to the directory recommended/.
+    skipped, so the same command resumes an interrupted run; a record of other data is not replaced.
+    Rows with the recommended recipe take it from the data; it is written to the directory
+    recommended/.
     """
     with exit_on_error():
         require_harness()
@@ -63,7 +64,9 @@ def papers_command(
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
         from benchmarks.papers.harness.tables_page import render_suite  # noqa: PLC0415
 
-        suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
+        suites = [
+            Suite.read(folder / "suites" / f"{name}.toml") for name in dict.fromkeys(suite or [])
+        ]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
         selected = split_names(rows)

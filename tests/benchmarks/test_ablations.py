@@ -5,6 +5,7 @@ import pytest
 from benchmarks.ablations.harness.ablations import (
     Ablations,
     changes,
+    check_epochs,
     get_epochs,
     read_ablation,
     select_rows,
@@ -215,6 +216,45 @@ def test_findings_of_an_unknown_suite_are_refused(tmp_path: Path) -> None:
     folder_with_ablations(tmp_path, ABLATIONS + '[findings]\nhuge = "Nothing."\n')
     with pytest.raises(TrainingError, match=r"\['tiny'\], but got \['huge'\]"):
         Ablations.read(tmp_path / "ablations")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (ABLATIONS, 'suites = ["tiny"]\nrows = ["a"]', "row 0: input should be a valid .*'a'"),
+        ('without = ["wide"]', "without = 5", "row no_wide: without: .* but got 5"),
+        ('without = ["wide"]', 'without = "wide"', "row no_wide: without: .* but got 'wide'"),
+        ('without = ["wide"]', 'without = ["data"]', r"row no_wide changes \['data'\]"),
+        ('suites = ["tiny"]', 'suites = ["tiny", "tiny"]', r"has \['tiny'\] twice"),
+        ('"no_wide"', '"small"', r"has \['small'\] twice"),
+        ("suites = ", "suites", "is not valid: "),
+    ],
+)
+def test_invalid_ablations_are_named(old: str, new: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "ablations.toml").write_text(ABLATIONS.replace(old, new))
+    with pytest.raises(TrainingError, match=rf"{tmp_path}/ablations\.toml .*{message}"):
+        Ablations.read(tmp_path)
+
+
+def test_a_record_of_other_epochs_is_not_replaced(suite: Suite, tmp_path: Path) -> None:
+    epochs = suite.build_config(suite.row("full"), 0).fit.epochs
+    results = tmp_path / "results"
+    record = ablation_record_of(suite, "full", FULL, epochs=2)
+    record.write(results / "tiny" / "full-0.json")
+    for shown, other in ((suite.shorten(1), 1), (suite, epochs)):
+        with pytest.raises(
+            TrainingError,
+            match=rf"full-0\.json is of 2, and this run of {other}; give --epochs 2, or delete",
+        ):
+            check_epochs(shown, results)
+    check_epochs(suite, results, seeds=(1,))
+    check_epochs(suite.shorten(2), results)
+    # A record of settings that are no longer the suite's is replaced by any.
+    encoder = {"kind": "self_attention", "dim": 8}
+    larger = suite.model_copy(
+        update={"recommended": {**(suite.recommended or {}), "encoder": encoder}}
+    )
+    check_epochs(larger, results)
 
 
 @pytest.mark.slow

@@ -1,16 +1,21 @@
 import io
+import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.papers.harness.cell import Cell, ProgressEvent
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, Run
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.question_ranks import RankedQuestions
+from benchmarks.papers.harness.recipe_run import run_recipe
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.run_cell import main, run_cell
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 from model.store.opening import open_predictor
+from tests import tiny
 from tests.benchmarks.tiny_suite import folder_with_suite, ranked_rows, record_of, suite_in
 
 
@@ -36,6 +41,15 @@ def cell(folder: Path, suite: Suite) -> Cell:
 def ran(cell: Cell) -> tuple[Record, list[ProgressEvent]]:
     signs: list[ProgressEvent] = []
     return run_cell(cell, signs.append), signs
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Cell:
+    """A cell of a model that is fitted by counting, with data of its own."""
+    folder = folder_with_suite(tmp_path)
+    suite = Suite.read(folder / "suites" / "tiny.toml")
+    selection = Selection(folder / "data", folder / "results", ("counts",))
+    return plan(suite, selection).cells[0]
 
 
 def test_a_cell_writes_a_record_that_reproduces_it(
@@ -110,6 +124,25 @@ def test_half_a_record_does_not_count(cell: Cell, tmp_path: Path) -> None:
         RankedQuestions.read(tmp_path / "none.json")
 
 
+def test_a_directory_in_place_of_a_record_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mercer-0.json").mkdir()
+    with pytest.raises(TrainingError, match=r"mercer-0\.json is not: .*run its row again"):
+        Record.read(tmp_path / "mercer-0.json")
+
+
+@pytest.mark.parametrize("part", ["report", "ranks"])
+def test_a_record_without_its_model_is_refused(part: str, tmp_path: Path) -> None:
+    suite = suite_in(tmp_path)
+    (row,) = ranked_rows(tmp_path, suite, {"mercer": [3]})
+    file = tmp_path / "mercer-0.json"
+    row.records[0].write(file)
+    content = json.loads(file.read_text())
+    del (content["report"]["rows"] if part == "report" else content["ranks"])["model"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(TrainingError, match=rf"mercer-0\.json is not: .*{part}.* lacks the model"):
+        Record.read(file)
+
+
 def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> None:
     suite = suite_in(tmp_path)
     ranked_rows(tmp_path, suite, {"mercer": [3]})
@@ -153,31 +186,49 @@ def test_a_process_prints_progress_and_errors(
     assert "nowhere" in capsys.readouterr().err
 
 
-def test_a_plan_skips_an_invalid_row(folder: Path, suite: Suite) -> None:
-    wrong = suite.row("counts").model_copy(update={"encoder": {"kind": "crystal_ball"}})
-    rows = tuple(wrong if row.name == "counts" else row for row in suite.rows)
-    suite = suite.model_copy(update={"rows": rows})
-    found = plan(suite, Selection(folder / "data", folder / "results"))
-    assert [cell.name for cell in found.cells] == [
-        "tiny mercer 0",
-        "tiny mercer 3",
-        "tiny positional 0",
-        "tiny degree_2 0",
-    ]
-    assert [failure.name for failure in found.failures] == ["tiny counts"]
+def test_a_cell_of_other_data_than_planned_is_not_run(counting: Cell) -> None:
+    tiny.gap_world(users=20, length=8).write_parquet(counting.folder / "events.parquet")
+    with pytest.raises(TrainingError, match=r"data of its plan, tiny/events\.parquet \w{12}, but"):
+        run_cell(counting, lambda _: None)
+    assert not counting.record.exists()
 
 
-def test_a_named_row_has_its_own_seeds_only(folder: Path, suite: Suite) -> None:
-    selection = Selection(folder / "data", folder / "results", seeds=(0, 7), is_recorded=True)
-    assert {cell.seed for cell in plan(suite, selection).cells} == {0}
-    assert {cell.seed for cell in plan(suite, selection._replace(is_recorded=False)).cells} == {
-        0,
-        7,
-    }
-    with pytest.raises(TrainingError, match=r"seeds \[0, 3\] of row mercer .* got \[7\]"):
-        plan(suite, selection._replace(rows=("mercer",)))
+def test_data_that_change_during_a_run_leave_no_record(
+    counting: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_and_change(*arguments: Any) -> Run:
+        found = run_recipe(*arguments)
+        tiny.gap_world(users=20, length=8).write_parquet(counting.folder / "events.parquet")
+        return found
+
+    monkeypatch.setattr(f"{run_cell.__module__}.run_recipe", run_and_change)
+    with pytest.raises(TrainingError, match=r"data of its plan, tiny/events\.parquet \w{12}, but"):
+        run_cell(counting, lambda _: None)
+    assert not counting.record.exists()
 
 
-def test_missing_data_is_refused(suite: Suite, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"folder tiny with events\.parquet"):
-        plan(suite, Selection(tmp_path, tmp_path))
+def test_a_record_names_the_code_at_the_start_of_its_run(
+    counting: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = ["at the start"]
+
+    def run_and_edit(*arguments: Any) -> Run:
+        code[0] = "edited meanwhile"
+        return run_recipe(*arguments)
+
+    monkeypatch.setattr(f"{run_cell.__module__}.run_recipe", run_and_edit)
+    monkeypatch.setattr(f"{run_cell.__module__}.digest_code", lambda: code[0])
+    assert run_cell(counting, lambda _: None).code == "at the start"
+
+
+def test_a_record_is_written_before_its_bundle_is_kept(
+    counting: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(shutil, "copytree", fail)
+    keeping = counting.model_copy(update={"keep": tmp_path / "bundles"})
+    with pytest.raises(TrainingError, match=r"no space left; .* delete .*counts-0\.json"):
+        run_cell(keeping, lambda _: None)
+    assert counting.is_done

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,36 @@ def test_broken_ranks_are_an_error(suite: Suite, tmp_path: Path) -> None:
     questions = RankedQuestions.read(RankedQuestions.find_file(tmp_path / "results/tiny", "1" * 64))
     with pytest.raises(TrainingError, match="delete the record"):
         questions.read_ranks(questions.targets[:-9])
+
+
+def test_broken_ranks_name_their_record(suite: Suite, tmp_path: Path) -> None:
+    (row,) = ranked_rows(tmp_path, suite, {"mercer": [60]})
+    broken = row.records[0].model_copy(update={"ranks": {"model": "u9:eJw="}})
+    comparison = Comparison.read(tmp_path, suite, [MeasuredRow(row.row, (broken,))])
+    assert comparison is not None
+    with pytest.raises(TrainingError, match=r"ranks of results/tiny/mercer-0\.json .* 'u9'; rest"):
+        comparison.compute_values("mercer")
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("users", "u9:eJw="),
+        ("users", "u1:eJw="),
+        ("targets", "u1:not base64"),
+        ("after_a_gap", encode_integers(np.arange(7))),
+        ("references", {"popular_all_time": "u1:eJw="}),
+        ("references", {"popular_all_time": encode_integers(np.arange(7))}),
+    ],
+)
+def test_broken_questions_are_named_with_the_remedy(
+    name: str, broken: object, suite: Suite, tmp_path: Path
+) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [60]})
+    file = RankedQuestions.find_file(tmp_path / "results/tiny", "1" * 64)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: broken}))
+    with pytest.raises(TrainingError, match=rf"{file.name}, but cannot be read: .*; restore it"):
+        RankedQuestions.read(file)
 
 
 def test_another_metric_can_be_compared(suite: Suite, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from model.errors import TrainingError
-from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, suite_in
+from tests import tiny
+from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, record_of, suite_in
 from training.config import RunConfig
 from training.data.split import ByTimeConfig
 from training.inspection import recommendation
@@ -113,6 +114,19 @@ def test_another_recommendation_makes_another_run(
     assert changed.merge_settings(mercer, 0) == suite.merge_settings(mercer, 0)
 
 
+def test_a_recipe_of_other_data_than_the_records_is_refused(suite: Suite, folder: Path) -> None:
+    record = folder / "results" / "tiny" / "mercer-0.json"
+    record_of(suite, suite.row("mercer"), 0, 0.5).write(record)
+    recipe = folder / RECOMMENDED / "tiny.toml"
+    written = recipe.read_text()
+    recommend_for_suite(suite, folder / "data", folder=folder)  # nothing has changed
+    tiny.gap_world(users=9, length=8).write_parquet(folder / "data" / "tiny" / "events.parquet")
+    with pytest.raises(TrainingError, match=r"mercer-0\.json is of .* or delete the record"):
+        recommend_for_suite(suite, folder / "data", folder=folder)
+    assert recipe.read_text() == written
+    assert recommend_for_suite(suite, folder / "data", folder=None) != suite
+
+
 def test_the_given_filters_decide_what_is_profiled(tmp_path: Path) -> None:
     filtered = WITH_RECOMMENDED.replace(
         "[base.split]", "[base.data]\nmin_user_events = 9\n[base.split]"
@@ -131,8 +145,24 @@ def test_without_a_recommendation_the_command_is_named(folder: Path) -> None:
 
 
 def test_a_recommended_row_keeps_the_questions(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="row small changes them"):
+    with pytest.raises(TrainingError, match="row small: split: extra inputs"):
         suite_in(tmp_path, WITH_RECOMMENDED + ROWS + "split.test = 0.3\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("test = 0.15", "tests = 0.15", "split.by_time.tests: extra inputs"),
+        ("test = 0.15", "test = 1.5", r"split.by_time.test: .* but got 1\.5"),
+        ("[base.split]", "[base.data]\nmin_item_events = -1\n[base.split]", "but got -1"),
+    ],
+)
+def test_invalid_data_or_split_of_a_suite_are_named(
+    old: str, new: str, problem: str, tmp_path: Path
+) -> None:
+    suite = suite_in(tmp_path, (SUITE + ROWS).replace(old, new, 1))
+    with pytest.raises(TrainingError, match=rf"\[base\] of suites/tiny\.toml .*{problem}"):
+        recommend_for_suite(suite, tmp_path / "data", folder=None)
 
 
 def test_a_shortened_suite_shortens_the_recommended_recipe(suite: Suite) -> None:

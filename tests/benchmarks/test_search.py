@@ -177,6 +177,17 @@ def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:
     assert tune_once(file, [{}], measure, ignore, code="another").trials == (trial,)
 
 
+@pytest.mark.parametrize("content", ["", '[{"settings": {}', "[{}]"])
+def test_broken_trials_are_named_with_the_remedy(content: str, tmp_path: Path) -> None:
+    def measure(settings: Settings) -> TuningTrial:
+        raise AssertionError(settings)
+
+    file = tmp_path / "trials.json"
+    file.write_text(content)
+    with pytest.raises(TrainingError, match=r"trials\.json is not: .*delete it to try"):
+        tune_once(file, [{}], measure, ignore)
+
+
 def ignore(number: int, trial: TuningTrial) -> None: ...
 
 

@@ -1,16 +1,18 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.papers.harness.settings import digest, merge
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import AFTER_GAP_METRICS, METRICS, RANK_METRICS, Suite
 from model.encoders.popularity import PopularityConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.benchmarks.tiny_suite import SUITE, suite_in
+from tests.benchmarks.tiny_suite import SUITE, folder_with_suite, suite_in
 from training.config import BCEConfig
+from training.evaluation.metrics import Ranks
 
 
 @pytest.fixture
@@ -124,11 +126,43 @@ def test_tables_are_merged_to_any_depth() -> None:
         ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
         ('name = "counts"', 'name = "counting"', "references .* but tiny.toml has rows"),
         ("title =", "title", "tiny.toml is not a suite"),
+        ("seeds = [0, 3]", "seeds = [1, 1]", r"row mercer: seeds: .*distinct, but got \[1, 1\]"),
+        ("seeds = [0, 3]", "seeds = true", "row mercer: seeds: .* but got True"),
+        ("seeds = [0, 3]", "seeds = [true]", r"row mercer: seeds\.0: .* but got True"),
+        ("seeds = [0, 3]", "split.test = 0.3", "row mercer: split: extra inputs"),
+        ("seeds = [0, 3]", "data.exclude_seen = true", "row mercer: data: extra inputs"),
+        ("seeds = [0, 3]", 'without = ["split"]', r"row mercer changes \['split'\]"),
+        ("seeds = [0, 3]", 'search = { "split.test" = [0.3] }', r"changes \['split\.test'\]"),
+        ("seeds = [0, 3]", 'trials = [{ "data.x" = 1 }]', r"row mercer changes \['data\.x'\]"),
+        ('"mrr"]', '"mrr", "recall@7"]', r"metrics of reports, .* but got \['recall@7'\]"),
+        ('plot = "accuracy"', 'plot = "smell"', r"plot names metrics .* but got \['smell'\]"),
+        ('plot = "accuracy"', 'plot = "ndcg@10_sampled100"', "plot names metrics of reports"),
+        ('plot = "a', 'headline = "after_a_gap"\nplot = "recall@10"\n#', "plot names metrics"),
+        ("[[curves]]", '[[panels]]\ntitle = "P"\nrows = ["x"]\n[[curves]]', r"'P' has \['x'\]"),
+        ('curve = "degree"', 'curve = "width"', r"row degree_2 is on 'width'; .*\['degree'\]"),
     ],
 )
 def test_an_invalid_suite_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         suite_in(tmp_path, SUITE.replace(old, new))
+
+
+def test_the_metrics_of_a_suite_are_those_of_reports() -> None:
+    first = np.array([1])
+    ranks = Ranks(first, np.array([0]), 1, sampled=first)
+    assert {*METRICS} == {*ranks.summarise()} - {"questions"}
+    assert all(ranks.per_question(metric) == [1] for metric in RANK_METRICS)
+    assert {*AFTER_GAP_METRICS} < {*RANK_METRICS}
+
+
+def test_a_broken_recommended_recipe_is_named(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    (folder / "recommended").mkdir()
+    (folder / "recommended" / "tiny.toml").write_text("[fit")
+    with pytest.raises(
+        TrainingError, match=r"recommended/tiny\.toml is not: .* --suite tiny --recommend"
+    ):
+        Suite.read(folder / "suites" / "tiny.toml")
 
 
 def test_an_unknown_suite_or_row_lists_the_known_ones(suite: Suite, tmp_path: Path) -> None:

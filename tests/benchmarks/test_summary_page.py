@@ -9,7 +9,7 @@ from benchmarks.papers.harness.curve_plot import (
 )
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.record import CurvePoint
+from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.summary_page import (
@@ -129,6 +129,41 @@ def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
     assert "old" not in page
     assert "| 61.00 |" in page
     assert update_readme("no markers", read_results(papers)) == "no markers"
+
+
+@pytest.mark.parametrize("name", ["mine", "benchmarks/mine", "elsewhere/papers"])
+def test_another_folder_leaves_the_pages_of_a_checkout(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "checkout"
+    papers_with(checkout, {"mercer": [60, 62], "positional": [40]})
+    (checkout / name).parent.mkdir(exist_ok=True)
+    (checkout / "benchmarks" / "papers").rename(checkout / name)
+    (checkout / "docs").mkdir()
+    files = [checkout / "README.md", checkout / "docs/models.md", checkout / "docs/results.md"]
+    for file in files:
+        file.write_text("<!-- results --><!-- rendered from the records -->")
+    monkeypatch.chdir(checkout)
+    written = render(Path(name))
+    assert Path(name) / "README.md" in written
+    assert {file.read_text() for file in files} == {
+        "<!-- results --><!-- rendered from the records -->"
+    }
+
+
+def test_the_summary_names_rows_that_are_not_compared(tmp_path: Path) -> None:
+    papers = papers_with(tmp_path, {"mercer": [60], "positional": [40], "degree_2": [50]})
+    changes: dict[str, dict[str, object]] = {
+        "positional": {"data": {"tiny/events.parquet": "1" * 64}},
+        "degree_2": {"questions_sha256": "9" * 64},
+    }
+    for name, change in changes.items():
+        file = papers / "results" / "tiny" / f"{name}-0.json"
+        Record.read(file).model_copy(update=change).write(file)
+    page = render_summary(read_results(papers), papers)
+    assert "- Without a record: 1 method.\n" in page
+    assert "- Records of other data are left out: Positional.\n" in page
+    assert "- Records of other questions are not compared: Degree 2.\n" in page
 
 
 @pytest.fixture

@@ -117,6 +117,19 @@ def test_findings_wait_for_the_rows_that_they_name(suite: Suite, tmp_path: Path)
         assert "Without a record: Positional" in page
 
 
+def test_a_figure_without_a_name_is_an_error(suite: Suite, tmp_path: Path) -> None:
+    for figure in ("{}", "{ }"):
+        wrong = suite.model_copy(update={"findings": f"Mercer {figure}."})
+        with pytest.raises(TrainingError, match=rf"tiny names rows .* but {figure} does not"):
+            compared(tmp_path, wrong, {"mercer": [60]})
+
+
+def test_a_ratio_over_nothing_is_an_error(suite: Suite, tmp_path: Path) -> None:
+    wrong = suite.model_copy(update={"findings": "Mercer {mercer / positional}."})
+    with pytest.raises(TrainingError, match=r"but \{mercer / positional\} does not"):
+        compared(tmp_path, wrong, {"mercer": [60], "positional": [0]})
+
+
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 |" in page
@@ -157,6 +170,31 @@ def test_live_popularity_has_a_column_where_a_model_reads_it(
 
 def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     assert "Without a record: Counts." in render_suite(suite, measured)
+
+
+def test_rows_of_other_data_or_questions_are_named(suite: Suite, tmp_path: Path) -> None:
+    rows = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40], "degree_2": [50]})
+    changes: dict[str, dict[str, object]] = {
+        "mercer": {"started_at": "2026-01-02"},
+        "positional": {"data": {"tiny/events.parquet": "1" * 64}},
+        "degree_2": {"questions_sha256": "9" * 64},
+    }
+    for each in rows:
+        record = each.records[0].model_copy(update=changes[each.row.name])
+        record.write(tmp_path / "results" / "tiny" / record.file_name)
+    page = render_tables(tmp_path)
+    assert "Without a record: Counts. Records of other data are left out: Positional." in page
+    assert "Records of other questions are not compared: Mercer of degree 2." in page
+
+
+def test_a_seed_of_other_data_is_named(suite: Suite, tmp_path: Path) -> None:
+    for seed, data in ((0, "0"), (3, "1")):
+        record = record_of(suite, suite.row("mercer"), seed, 0.5).model_copy(
+            update={"data": {"tiny/events.parquet": data * 64}, "started_at": f"2026-01-0{seed}"}
+        )
+        record.write(tmp_path / "results" / "tiny" / record.file_name)
+    page = render_tables(tmp_path)
+    assert "Records of other data are left out: Mercer." in page
 
 
 def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:

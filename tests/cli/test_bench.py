@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.tiny_ablations import RECOMMENDED_ROW, folder_with_ablations
+from tests import tiny
+from tests.benchmarks.tiny_ablations import (
+    RECOMMENDED_ROW,
+    ablation_record_of,
+    folder_with_ablations,
+    read_tiny_ablation,
+)
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from tests.cli.world import kairos
 from training.config import RunConfig
@@ -120,6 +126,31 @@ def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
     assert not (folder / "results").exists()
 
 
+@pytest.mark.slow
+def test_a_cell_given_twice_is_run_once(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    twice = ("--suite", "tiny", "--suite", "tiny", "--rows", "counts,counts", "--seeds", "0,0")
+    assert "1 cells, 0 of them recorded already" in run_papers(folder, *twice)
+    record = folder / "results" / "tiny" / "counts-0.json"
+    measured = record.read_text()
+
+    # Other data neither replace the record nor run.
+    tiny.gap_world(users=20, length=8).write_parquet(folder / "data" / "tiny" / "events.parquet")
+    output = run_papers(folder, "--suite", "tiny", "--rows", "counts", exit_code=1)
+    assert "counts-0.json is of tiny/events.parquet" in output
+    assert record.read_text() == measured
+
+
+def test_a_file_in_place_of_a_folder_runs_no_cell(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    (folder / "bundles").touch()
+    selection = ("--suite", "tiny", "--rows", "counts", "--keep", str(folder / "bundles"))
+    output = run_papers(folder, *selection, exit_code=1)
+    assert "choose another with --keep" in output
+    assert "started" not in output
+    assert not (folder / "results").exists()
+
+
 def test_recommended_recipes_are_written_without_a_training(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path, SUITE + RECOMMENDED_ROW)
     output = run_papers(folder, "--suite", "tiny", "--recommend")
@@ -141,6 +172,7 @@ def test_rendering_needs_no_data(tmp_path: Path) -> None:
         (("--suite", "huge"), "a suite is one of ['tiny']"),
         (("--suite", "tiny", "--rows", "mercator"), "'mercator'"),
         (("--suite", "tiny", "--seeds", "one"), "write 0,1"),
+        (("--suite", "tiny", "--seeds", "5"), "have the seeds [0, 3], but got [5]"),
     ],
 )
 def test_invalid_arguments_are_rejected(
@@ -174,12 +206,25 @@ def test_rendering_ablations_needs_no_data(tmp_path: Path) -> None:
     assert page.startswith("# What each part of the recommended recipe is worth")
 
 
+def test_an_ablation_of_other_epochs_replaces_no_record(tmp_path: Path) -> None:
+    folder = folder_with_ablations(tmp_path)
+    record = folder / "ablations" / "results" / "tiny" / "no_drift-0.json"
+    right = {"model": 100, "model_live": 100, "model_withheld": 100}
+    ablation_record_of(read_tiny_ablation(folder), "no_drift", right, epochs=2).write(record)
+    measured = record.read_text()
+    output = run_ablations(folder, "--rows", "no_drift", "--epochs", "1", exit_code=1)
+    assert "no_drift-0.json is of 2, and this run of 1; give --epochs 2, or delete" in output
+    assert "started" not in output
+    assert record.read_text() == measured
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--suite", "huge"), "one of the suites ['tiny'], but got 'huge'"),
         (("--rows", "no_magic"), "'no_magic'"),
         (("--seeds", "one"), "write 0,1"),
+        (("--seeds", "5"), "have the seeds [0, 1, 2], but got [5]"),
     ],
 )
 def test_invalid_ablations_are_rejected(

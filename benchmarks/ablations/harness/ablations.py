@@ -1,13 +1,16 @@
 """The ablations: rows that change one part of the recommended recipe, on the data of suites."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow, is_current, read_measured
-from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.problems import format_problems
+from benchmarks.papers.harness.record import Record, name_record
+from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Row, Suite
 from model.config import Config
 from model.errors import TrainingError
@@ -34,12 +37,8 @@ class Ablations(Config):
     def _complete(cls, rows: object) -> object:
         if not isinstance(rows, list):
             return rows
-        shared = {"class": "query time given", "recipe": "recommended", "seeds": 3}
         return [
-            shared
-            | {"role": "control" if number else "default"}
-            | row
-            | {"without": ["fit.refit", *row.get("without", ())]}
+            _complete_row(row, is_first=number == 0) if isinstance(row, dict) else row
             for number, row in enumerate(rows)
         ]
 
@@ -50,22 +49,32 @@ class Ablations(Config):
         Raises:
             TrainingError: if the file is missing or invalid.
         """
+        file = folder / FILE
+        content: Settings = {}
         try:
-            found = cls.model_validate(tomllib.loads((folder / FILE).read_text("utf-8")))
+            content = tomllib.loads(file.read_text("utf-8"))
+            found = cls.model_validate(content)
         except FileNotFoundError as error:
             raise TrainingError(
                 f"ablations are read from {FILE}, but {folder} has none; set --folder"
             ) from error
         except ValueError as error:
-            raise TrainingError(f"{FILE} is not valid: {error}; correct it") from error
+            problem = format_problems(error, content.get("rows"))
+            raise TrainingError(f"{file} is not valid: {problem}; correct it") from error
         if other := sorted({*found.findings} - {*found.suites}):
             raise TrainingError(
                 f"findings are of suites of {FILE}, {[*found.suites]}, but got {other}; correct "
                 "the name"
             )
-        names = [row.name for row in found.rows]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise TrainingError(f"rows have distinct names, but {FILE} has {twice} twice; rename")
+        for field, names in (
+            ("rows", [row.name for row in found.rows]),
+            ("suites", [*found.suites]),
+        ):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise TrainingError(
+                    f"{field} have distinct names, but {file} has {twice} twice; rename or remove "
+                    "one"
+                )
         return found
 
     def read_suite(self, name: str, papers: Path) -> Suite:
@@ -85,6 +94,16 @@ class Ablations(Config):
         suite = Suite.read(papers / "suites" / f"{name}.toml")
         changes = {"rows": self.rows, "findings": self.findings.get(name, "")}
         return suite.model_copy(update=changes | {"limits": "", "curves": (), "panels": ()})
+
+
+def _complete_row(row: Settings, *, is_first: bool) -> Settings:
+    """Complete a row of the file with what all rows have."""
+    shared: Settings = {"class": "query time given", "recipe": "recommended", "seeds": 3}
+    shared["role"] = "default" if is_first else "control"
+    without = row.get("without", [])
+    if isinstance(without, list):  # anything else is refused
+        row = row | {"without": ["fit.refit", *without]}
+    return shared | row
 
 
 def select_rows(suite: Suite, names: tuple[str, ...] = ()) -> Suite:
@@ -124,6 +143,31 @@ def is_current_at_its_epochs(record: Record, suite: Suite, row: Row) -> bool:
     return record.questions_sha256 is not None and is_current(
         record, suite.shorten(get_epochs(record)), row
     )
+
+
+def check_epochs(suite: Suite, results: Path, seeds: Sequence[int] = ()) -> None:
+    """Check that no cell would replace a record of another number of epochs.
+
+    Args:
+        suite: the rows to run, with the epochs of these runs.
+        results: the folder of the records, one folder per suite.
+        seeds: for every row; by default those of the row.
+
+    Raises:
+        TrainingError: if one would.
+    """
+    for row in suite.rows:
+        epochs = suite.build_config(row, 0).fit.epochs
+        for seed in seeds or row.seeds:
+            file = results / suite.name / name_record(row.name, seed)
+            found = Record.find(file)
+            if found is None or not is_current_at_its_epochs(found, suite, row):
+                continue
+            if (recorded := get_epochs(found)) != epochs:
+                raise TrainingError(
+                    f"a record is replaced by one of as many epochs, but {file} is of {recorded}, "
+                    f"and this run of {epochs}; give --epochs {recorded}, or delete the record"
+                )
 
 
 def get_epochs(record: Record) -> int:

@@ -23,9 +23,9 @@ RANKERS = {LIVE: "live", MODEL: "frozen", WITHHELD: "withheld"}
 OPENING = """\
 # What each part of the recommended recipe is worth
 
-    kairos bench ablations                           # train rows without a record, then render
+    kairos bench ablations --suite retail            # train rows without a record, then render
     kairos bench ablations --suite retail --rows full,no_drift --seeds 0,1,2
-    kairos bench ablations --epochs 3                # shorter runs, compared with each other only
+    kairos bench ablations --suite stackoverflow --epochs 1    # shorter runs, for a suite of such
     kairos bench ablations --render                  # this page, from the records
 
 Each row changes one part of the recommended recipe ([ablations.toml](ablations.toml)); the suites

@@ -14,7 +14,6 @@ from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
 from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config, Measurements
-from model.errors import TrainingError
 from training.config import RunConfig
 from training.evaluation.metrics import Ranks
 from training.evaluation.report import Report
@@ -65,11 +64,12 @@ class Cell(Config):
     @property
     def is_done(self) -> bool:
         """Whether its record exists, whole, and has these settings and data."""
-        try:
-            found = Record.read(self.record)
-        except (FileNotFoundError, TrainingError):
-            return False
-        return found.settings_sha256 == digest(self.settings) and found.data == self.data
+        found = Record.find(self.record)
+        return (
+            found is not None
+            and found.settings_sha256 == digest(self.settings)
+            and found.data == self.data
+        )
 
 
 class ProgressEvent(Measurements):
@@ -106,6 +106,8 @@ class Run(NamedTuple):
     tuning: Tuning
     peer: PeerRun | None = None
     attention_profile: list[ProfilePoint] | None = None
+    bundle: Path | None = None
+    """None of a peer."""
 
 
 def tune_cell(

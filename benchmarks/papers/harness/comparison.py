@@ -198,19 +198,18 @@ class Comparison:
             TrainingError: if the row or reference has no comparable record.
         """
         reference = self.questions.references.get(name)
-        texts = (
-            [reference]
+        ranks = (
+            [self.questions.read_ranks(reference)]
             if reference is not None
             else [
-                record.ranks.get(ranker, record.ranks[MODEL]) for record in self.find(name).records
+                self.questions.read_ranks(
+                    record.ranks.get(ranker, record.ranks[MODEL]),
+                    f"results/{record.suite}/{record.file_name}",
+                )
+                for record in self.find(name).records
             ]
         )
-        return np.array(
-            [
-                self.questions.read_ranks(text).per_question(metric or self.suite.plot)
-                for text in texts
-            ]
-        )
+        return np.array([each.per_question(metric or self.suite.plot) for each in ranks])
 
     def find(self, name: str) -> MeasuredRow:
         """Find a row by name.

@@ -25,7 +25,7 @@ from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, collect
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 
-_FIGURE = re.compile(r"\{([^{}]+)\}")
+_FIGURE = re.compile(r"\{([^{}]*)\}")
 
 
 def fill_in_figures(
@@ -61,7 +61,13 @@ def fill_in_figures(
                     return format_lead(suite, lead)
                 case [name, part]:
                     return format_figure(suite, _average(suite, measured, name, part))
-        except (KeyError, StopIteration, TrainingError, statistics.StatisticsError):
+        except (
+            KeyError,
+            StopIteration,
+            TrainingError,
+            ZeroDivisionError,
+            statistics.StatisticsError,
+        ):
             pass
         raise TrainingError(
             f"a figure in the findings of suite {suite.name} names rows and their metrics, but "
@@ -79,8 +85,8 @@ def _list_unrecorded(
     rows = {row.name for row in suite.rows}
     missing = []
     for figure in _FIGURE.findall(text):
-        first, *rest = figure.split()
-        names = {first, *rest[1:2]} if rest[:1] in (["-"], ["/"]) else {first}
+        first, rest = figure.split()[:1], figure.split()[1:]
+        names = {*first, *rest[1:2]} if rest[:1] in (["-"], ["/"]) else {*first}
         missing += sorted(names & rows - recorded)
         if rest[:1] == ["-"] and comparison is not None:
             missing += [name for name in sorted(names & recorded) if not comparison.has(name)]

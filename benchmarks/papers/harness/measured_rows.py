@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.record import Record, name_record
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.report import LIVE, MODEL, WITHHELD
@@ -113,6 +113,26 @@ def _select_newest_data(measured: list[MeasuredRow]) -> list[MeasuredRow]:
         for each in measured
     )
     return [each for each in kept if each.records]
+
+
+def list_rows_of_other_data(
+    folder: Path, suite: Suite, measured: Sequence[MeasuredRow]
+) -> list[Row]:
+    """List the rows with a current record that `read_measured` left out, as it is of other data.
+
+    Args:
+        folder: of results/.
+        measured: from `read_measured`.
+    """
+    shown = {(each.row.name, record.seed) for each in measured for record in each.records}
+
+    def is_left_out(row: Row, seed: int) -> bool:
+        if (row.name, seed) in shown:
+            return False
+        record = Record.find(folder / "results" / suite.name / name_record(row.name, seed))
+        return record is not None and is_current(record, suite, row)
+
+    return [row for row in suite.rows if any(is_left_out(row, seed) for seed in row.seeds)]
 
 
 def collect_references(

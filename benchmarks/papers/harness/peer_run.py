@@ -4,12 +4,11 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from pydantic import TypeAdapter
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run, tune_cell
 from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
-from benchmarks.papers.harness.search import find_best
+from benchmarks.papers.harness.search import find_best, replace_peer_settings
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
@@ -47,7 +46,7 @@ def run_library(
 
     def measure(changes: Settings) -> TuningTrial:
         with tempfile.TemporaryDirectory() as work:
-            tried = _replace_peer_settings(peer, changes)
+            tried = replace_peer_settings(peer, changes)
             fit = validate_peer(tried, split, data, Path(work), options)
         assert fit.best is not None
         return TuningTrial(
@@ -66,7 +65,7 @@ def run_library(
     # One trial finds the epochs, if there is no choice.
     tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
     best = find_best(tuning.trials)
-    config = _replace_peer_settings(peer, best.settings)
+    config = replace_peer_settings(peer, best.settings)
     with tempfile.TemporaryDirectory() as work:
         outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
     fit = outcome.fit
@@ -94,8 +93,3 @@ def run_library(
             versions=fit.versions,
         ),
     )
-
-
-def _replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
-    replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | changes)
-    return replaced

@@ -1,11 +1,13 @@
 """The cells of a suite, and the rows that cannot be run."""
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.papers.harness.cell import Cell
+from benchmarks.papers.harness.provenance import digest_data, format_data
+from benchmarks.papers.harness.record import Record, name_record
 from benchmarks.papers.harness.schedule import Failure
+from benchmarks.papers.harness.search import check_choice
 from benchmarks.papers.harness.suite import Row, Suite, build_peer
 from model.errors import TrainingError
 
@@ -44,17 +46,14 @@ def plan(suite: Suite, selection: Selection) -> Plan:
     """Plan a cell for every selected row and seed; an invalid row is returned as a failure.
 
     Raises:
-        TrainingError: if there is no such row or seed, or no data.
+        TrainingError: if there is no such row or seed, or no data, or if a record of other data
+            would be replaced.
     """
     named = [suite.row(name) for name in selection.rows]
-    for row in named if selection.is_recorded else []:
-        if other := sorted({*selection.seeds} - {*row.seeds}):
-            raise TrainingError(
-                f"pages show the seeds {[*row.seeds]} of row {row.name} of suite {suite.name}, but "
-                f"got {other}; choose among them, or add others to the row"
-            )
+    if selection.is_recorded and selection.seeds:
+        _check_seeds(suite, named, selection.seeds)
     folder = find_data(selection.data, suite.data)
-    files = _digest_files(folder)
+    files = digest_data(folder)
     result = Plan([], [])
     first: list[Cell] = []
     later: list[Cell] = []
@@ -68,6 +67,8 @@ def plan(suite: Suite, selection: Selection) -> Plan:
         except TrainingError as error:
             result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
         else:
+            for cell in cells:
+                check_data(cell.record, cell.folder, cell.data)
             if not cells:
                 continue
             # Later seeds take what the first one has chosen; of a peer at least the epochs.
@@ -80,9 +81,9 @@ def plan(suite: Suite, selection: Selection) -> Plan:
 def _build_cell(
     suite: Suite, row: Row, seed: int, selection: Selection, folder: Path, files: dict[str, str]
 ) -> Cell:
-    name = f"{row.name}-{seed}"
-    keep = None if selection.keep is None else (selection.keep / suite.name / name).absolute()
-    return Cell(
+    record = (selection.results / suite.name / name_record(row.name, seed)).absolute()
+    keep = None if selection.keep is None else selection.keep / suite.name / record.stem
+    cell = Cell(
         suite=suite.name,
         row=row.name,
         seed=seed,
@@ -94,14 +95,50 @@ def _build_cell(
         trials=row.trials,
         peer=build_peer(suite, row),
         peer_budget_seconds=suite.get_budget(row),
-        record=(selection.results / suite.name / f"{name}.json").absolute(),
+        record=record,
         device=selection.device,
         threads=selection.threads,
         epochs=selection.epochs,
         benchmark=selection.benchmark,
         users=selection.users,
-        keep=keep,
+        keep=None if keep is None else keep.absolute(),
     )
+    check_choice(cell.search_space, cell.peer or cell.config)
+    return cell
+
+
+def _check_seeds(suite: Suite, named: list[Row], seeds: tuple[int, ...]) -> None:
+    """Check that pages show the seeds of every named row, or else those of any row."""
+    for row in named:
+        if other := sorted({*seeds} - {*row.seeds}):
+            raise TrainingError(
+                f"pages show the seeds {[*row.seeds]} of row {row.name} of suite {suite.name}, but "
+                f"got {other}; choose among them, or add others to the row"
+            )
+    known = {seed for row in suite.rows for seed in row.seeds}
+    if known and known.isdisjoint(seeds):
+        raise TrainingError(
+            f"rows of suite {suite.name} have the seeds {sorted(known)}, but got {[*seeds]}; "
+            "choose among them, or add others to a row"
+        )
+
+
+def check_data(record: Path, folder: Path, data: dict[str, str]) -> None:
+    """Check that a record, if there is one, is of the data in a folder.
+
+    Args:
+        data: the sha256 of every file of the data, from `digest_data`.
+
+    Raises:
+        TrainingError: if it is of others.
+    """
+    found = Record.find(record)
+    if found is not None and found.data != data:
+        raise TrainingError(
+            f"the records of a suite are of the same data, but {record} is of "
+            f"{format_data(found.data)}, and {folder} has {format_data(data)}; name the folder of "
+            "its data with --data, or delete the record"
+        )
 
 
 def find_data(data: Path, name: str) -> Path:
@@ -117,12 +154,3 @@ def find_data(data: Path, name: str) -> Path:
         f"the data of a suite is a folder {name} with events.parquet, in {data} or here, but there "
         "is none; set the folder with --data"
     )
-
-
-def _digest_files(folder: Path) -> dict[str, str]:
-    files = (folder / name for name in ("events.parquet", "items.parquet"))
-    return {
-        f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.exists()
-    }

@@ -1,4 +1,4 @@
-"""What a record says of the code and the machine that it is of."""
+"""What a record says of the code, the data and the machine that it is of."""
 
 import hashlib
 import platform
@@ -40,6 +40,21 @@ def digest_code() -> str:
         digest_of.update(file.relative_to(CODE).as_posix().encode() + b"\0")
         digest_of.update(file.read_bytes())
     return digest_of.hexdigest()
+
+
+def digest_data(folder: Path) -> dict[str, str]:
+    """Compute the sha256 of every file of some data."""
+    files = (folder / name for name in ("events.parquet", "items.parquet"))
+    return {
+        f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.exists()
+    }
+
+
+def format_data(data: dict[str, str]) -> str:
+    """Format the files of some data with the first digits of their sha256."""
+    return ", ".join(f"{name} {sha256[:12]}" for name, sha256 in data.items()) or "no files"
 
 
 def read_device_name(device: str) -> str:

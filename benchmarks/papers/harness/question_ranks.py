@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int64
+from pydantic import model_validator
 
 from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import write_atomically
@@ -24,20 +25,32 @@ from training.evaluation.report import LIVE, MODEL, WITHHELD
 OWN = (MODEL, WITHHELD, LIVE)
 """The rankers of a model; the others are references."""
 
+WIDTHS = (1, 2, 4, 8)
+"""Bytes of an integer."""
+
 
 def encode_integers(values: Int64[np.ndarray, " values"]) -> str:
     """Compress integers that are not negative, in the narrowest type that holds them."""
     largest = int(values.max(initial=0))
-    width = next(width for width in (1, 2, 4, 8) if largest < 1 << (8 * width))
+    width = next(width for width in WIDTHS if largest < 1 << (8 * width))
     packed = zlib.compress(values.astype(f"<u{width}").tobytes(), 9)
     return f"u{width}:{base64.b64encode(packed).decode('ascii')}"
 
 
 def decode_integers(text: str) -> Int64[np.ndarray, " values"]:
-    """Decode what `encode_integers` returned."""
+    """Decode what `encode_integers` returned.
+
+    Raises:
+        ValueError: if it is something else.
+    """
     width, _, packed = text.partition(":")
-    values = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=f"<{width}")
-    return values.astype(np.int64)
+    if width not in {f"u{width}" for width in WIDTHS}:
+        raise ValueError(f"integers are of 1, 2, 4 or 8 bytes, but got {width[:9]!r}")
+    try:
+        data = zlib.decompress(base64.b64decode(packed))
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    return np.frombuffer(data, dtype=f"<{width}").astype(np.int64)
 
 
 def encode_ranks(ranks: Ranks) -> str:
@@ -66,6 +79,17 @@ class RankedQuestions(Config):
     """The settings of the counting reference."""
     references: dict[str, str]
     """The ranks of all targets, by reference."""
+
+    @model_validator(mode="after")
+    def _check_integers(self) -> "RankedQuestions":
+        targets = decode_integers(self.targets)
+        for name in ("users", "after_a_gap"):
+            # Not by the cached properties: copies with other values would keep them.
+            if (found := len(decode_integers(getattr(self, name)))) != len(targets):
+                raise ValueError(f"{name} has {found} questions, and targets {len(targets)}")
+        for encoded in self.references.values():
+            _decode_ranks(encoded, targets)
+        return self
 
     @classmethod
     def of(
@@ -110,8 +134,9 @@ class RankedQuestions(Config):
         """
         try:
             return cls.model_validate_json(file.read_text("utf-8"))
-        except (FileNotFoundError, ValueError) as error:
-            problem = format_problems(error) if isinstance(error, ValueError) else "it is missing"
+        except (OSError, ValueError) as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            problem = "it is missing" if is_missing else format_problems(error)
             raise TrainingError(
                 f"the questions of a suite's records are in {file}, but cannot be read: {problem}; "
                 "restore it, or delete the records and run the rows again"
@@ -130,8 +155,8 @@ class RankedQuestions(Config):
             raise TrainingError(
                 f"all rows of a suite rank the same catalog, but of the targets in {file} it lacks "
                 f"{found.cold_targets}, and of the same targets of this row {self.cold_targets}; "
-                "give the rows equal data and split, and fit.refit_before_test beside peers, or "
-                "delete the records of the suite and run its rows again"
+                "give the rows fit.refit_before_test, as peers have it, or delete the records of "
+                "the suite and run its rows again"
             )
         write_atomically(file, self.model_dump(mode="json"))
 
@@ -146,27 +171,38 @@ class RankedQuestions(Config):
         later: Bool[np.ndarray, " questions"] = decode_integers(self.after_a_gap) == 1
         return later
 
-    def read_ranks(self, encoded: str) -> Ranks:
+    def read_ranks(self, encoded: str, file: str = "a record") -> Ranks:
         """Decode the ranks of all targets, of a reference or of a record with this digest.
+
+        Args:
+            file: of the ranks, for the error.
 
         Raises:
             TrainingError: if they are broken.
         """
         counts = decode_integers(self.targets)
         try:
-            ranks = decode_integers(encoded)
-            if len(ranks) != counts.sum():
-                raise ValueError(f"there are {len(ranks)} ranks of {counts.sum()} targets")
-        except (ValueError, zlib.error) as error:
+            ranks = _decode_ranks(encoded, counts)
+        except ValueError as error:
             raise TrainingError(
-                f"the ranks of a record are compressed integers, but cannot be read: {error}; "
-                "delete the record and run its row again"
+                f"the ranks of {file} are compressed integers, but cannot be read: {error}; "
+                "restore it, or delete the record and run its row again"
             ) from error
         return Ranks(
             ranks=np.where(ranks == 0, MISS, ranks),
             question=np.repeat(np.arange(len(counts)), counts),
             questions=len(counts),
         )
+
+
+def _decode_ranks(
+    encoded: str, counts: Int64[np.ndarray, " questions"]
+) -> Int64[np.ndarray, " targets"]:
+    """Decode the ranks of all targets, of which every question has so many."""
+    ranks = decode_integers(encoded)
+    if len(ranks) != counts.sum():
+        raise ValueError(f"there are {len(ranks)} ranks of {counts.sum()} targets")
+    return ranks
 
 
 def digest_questions(whole: Dataset, questions: Questions) -> str:

@@ -1,7 +1,5 @@
 """One run of a recipe of ours: its settings are chosen, it is fitted, measured and exported."""
 
-import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import final
@@ -24,9 +22,14 @@ def run_recipe(
     cell: Cell,
     events: pl.DataFrame,
     items: pl.DataFrame | None,
+    output: Path,
     report_progress: ReportProgress,
 ) -> Run:
-    """Run a recipe of ours: choose its settings, fit, evaluate and export."""
+    """Run a recipe of ours: choose its settings, fit, evaluate and export.
+
+    Args:
+        output: an empty folder for the bundle.
+    """
     reporter = _ProgressReporter(report_progress)
 
     tuning, config, device = Tuning(), cell.config, torch.device(cell.device)
@@ -34,15 +37,12 @@ def run_recipe(
         measure = build_measure(config, events, items, device)
         tuning = tune_cell(cell, cell.search_space, measure, report_progress)
         config = replace_settings(config, find_best(tuning.trials).settings)
-    with tempfile.TemporaryDirectory() as output:
-        run = begin_run(config, Path(output), progress=reporter, device=device)
-        fitted = fit_recommender(run, events, items)
-        ranks_of = rank_on_test(run, fitted)
-        report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
-        outcome = write_outcome(run, fitted, report, fitted.split.test)
-        profile = open_predictor(outcome.bundle).bundle.attention_profile
-        if cell.keep is not None:
-            shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
+    run = begin_run(config, output, progress=reporter, device=device)
+    fitted = fit_recommender(run, events, items)
+    ranks_of = rank_on_test(run, fitted)
+    report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
+    outcome = write_outcome(run, fitted, report, fitted.split.test)
+    profile = open_predictor(outcome.bundle).bundle.attention_profile
     epochs = len(outcome.epochs)
     return Run(
         config=config.model_dump(mode="json"),
@@ -60,6 +60,7 @@ def run_recipe(
         attention_profile=None
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
+        bundle=outcome.bundle,
     )
 
 

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from pydantic import TypeAdapter
+from pydantic import ValidationError
 
-from benchmarks.papers.harness.plan import find_data
+from benchmarks.papers.harness.plan import check_data, find_data
+from benchmarks.papers.harness.problems import format_problems
+from benchmarks.papers.harness.provenance import digest_data
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
-from training.config import DataConfig, RunConfig
+from model.errors import TrainingError
+from training.config import RunConfig
 from training.data.sources import read_events
-from training.data.split import SplitConfig
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
@@ -27,15 +29,13 @@ def format_recommended_recipe(suite: Suite, data: Path) -> str:
         data: the folder with the data folders.
 
     Raises:
-        TrainingError: if there is no data.
+        TrainingError: if there is no data, or data or split of the suite's base are invalid.
     """
-    fixed = DataConfig.model_validate(suite.base.get("data", {}))
-    split: SplitConfig | None = TypeAdapter(SplitConfig | None).validate_python(
-        suite.base.get("split")
-    )
+    base = _build_base(suite)
+    split = base.split if "split" in suite.base else None
     whole = read_events(find_data(data, suite.data) / "events.parquet")
-    events = _select_before_test(whole, suite)
-    recommendation = recommend_recipe(profile_events(events, data=fixed), fixed, split)
+    events = _select_before_test(whole, base)
+    recommendation = recommend_recipe(profile_events(events, data=base.data), base.data, split)
     return format_recipe(
         recommendation,
         f"Recommended for the events of suite {suite.name} before its test, with its data and "
@@ -43,11 +43,20 @@ def format_recommended_recipe(suite: Suite, data: Path) -> str:
     )
 
 
-def _select_before_test(events: pl.DataFrame, suite: Suite) -> pl.DataFrame:
-    """Select the events that are known before the test of a suite."""
-    config = RunConfig.model_validate(
-        {name: suite.base[name] for name in ("data", "split") if name in suite.base}
-    )
+def _build_base(suite: Suite) -> RunConfig:
+    """Build a recipe with the data and split of a suite's base."""
+    fixed = {name: suite.base[name] for name in ("data", "split") if name in suite.base}
+    try:
+        return RunConfig.model_validate(fixed)
+    except ValidationError as error:
+        raise TrainingError(
+            "data and split of a suite are known settings with values that fit, but [base] of "
+            f"suites/{suite.name}.toml has others: {format_problems(error)}; correct it"
+        ) from error
+
+
+def _select_before_test(events: pl.DataFrame, config: RunConfig) -> pl.DataFrame:
+    """Select the events that are known before the test of a recipe."""
     dataset = build_dataset(config, events, None)
     split = split_dataset(config, dataset)
     known = np.flatnonzero(split.is_known_before_test)
@@ -74,12 +83,16 @@ def recommend_for_suite(suite: Suite, data: Path, *, folder: Path | None) -> Sui
         The suite with this recipe.
 
     Raises:
-        TrainingError: if there is no data.
+        TrainingError: if there is no data; or if the recipe has changed, and the records of the
+            suite are of other data.
     """
     recipe = format_recommended_recipe(suite, data)
     if folder is not None:
         file = folder / RECOMMENDED / f"{suite.name}.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_text("utf-8") != recipe:
+            source = find_data(data, suite.data)
+            for record in sorted((folder / "results" / suite.name).glob("*.json")):
+                check_data(record, source, digest_data(source))
             file.write_text(recipe, "utf-8")
     return suite.model_copy(update={"recommended": tomllib.loads(recipe)})

@@ -4,13 +4,13 @@ import json
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.settings import Settings
 from model.config import Measurements
 from model.errors import TrainingError
-from training.evaluation.report import Report
+from training.evaluation.report import MODEL, Report
 
 
 class ProfilePoint(Measurements):
@@ -120,25 +120,54 @@ class Record(Measurements):
     attention_profile: list[ProfilePoint] | None = None
     """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
 
+    @model_validator(mode="after")
+    def _check_model(self) -> "Record":
+        if "questions" not in self.report.rows.get(MODEL, {}):
+            raise ValueError(f"report.rows lacks the {MODEL} with its metrics and questions")
+        if self.questions_sha256 is not None and MODEL not in self.ranks:
+            raise ValueError(f"ranks lacks the {MODEL}")
+        return self
+
+    @property
+    def file_name(self) -> str:
+        """Its file, in the folder of its suite."""
+        return name_record(self.row, self.seed)
+
     @classmethod
     def read(cls, file: Path) -> "Record":
         """Read a record.
 
         Raises:
+            FileNotFoundError: if there is none.
             TrainingError: if the file is broken.
         """
         try:
             return cls.model_validate_json(file.read_text("utf-8"))
-        except ValueError as error:
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError) as error:
             raise TrainingError(
                 f"a record is JSON as `kairos bench papers` writes it, but {file} is not: "
                 f"{format_problems(error)}; restore it, or delete it and run its row again"
             ) from error
 
+    @classmethod
+    def find(cls, file: Path) -> "Record | None":
+        """Read a record; None if there is none, or a broken one."""
+        try:
+            return cls.read(file)
+        except (FileNotFoundError, TrainingError):
+            return None
+
     def write(self, file: Path) -> None:
         """Write atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, self.model_dump(mode="json"))
+
+
+def name_record(row: str, seed: int) -> str:
+    """Return the name of the file of a record."""
+    return f"{row}-{seed}.json"
 
 
 def write_atomically(file: Path, content: object) -> None:

@@ -28,7 +28,9 @@ SUMMARY = Path("docs") / "results.md"
 
 
 def render(folder: Path) -> list[Path]:
-    """Render the pages, and the plots whose figures differ from the records.
+    """Render the page, and the plots whose figures differ from the records.
+
+    In `benchmarks/papers` of a checkout, its pages outside the folder are rendered too.
 
     Args:
         folder: of suites/, results/ and plots/.
@@ -38,6 +40,7 @@ def render(folder: Path) -> list[Path]:
     """
     page = folder / "README.md"
     written = [page]
+    checkout = _find_checkout(folder)
     for file in sorted((folder / "suites").glob("*.toml")):
         suite = Suite.read(file)
         measured = read_measured(folder, suite)
@@ -60,18 +63,24 @@ def render(folder: Path) -> list[Path]:
         if not has_digest(picture, digest_leads(results)):
             picture.write_text(draw_leads(results), "utf-8")
             written.append(picture)
-        summary = folder.parent.parent / SUMMARY
-        if summary.parent.exists():
+        if checkout is not None:
+            summary, readme = checkout / SUMMARY, checkout / "README.md"
             summary.write_text(render_summary(results, folder), "utf-8")
-            readme = folder.parent.parent / "README.md"
             readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
             written += [summary, readme]
     page.write_text(render_tables(folder), "utf-8")
-    models = folder.parent.parent / MODELS
-    if models.exists():
+    if checkout is not None and (models := checkout / MODELS).exists():
         models.write_text(update_models_table(models.read_text("utf-8"), folder), "utf-8")
         written.append(models)
     return written
+
+
+def _find_checkout(folder: Path) -> Path | None:
+    """Find the checkout that a folder is `benchmarks/papers` of; None for any other folder."""
+    path = folder.resolve()
+    checkout = path.parent.parent
+    is_papers = path == checkout / "benchmarks" / "papers"
+    return checkout if is_papers and (checkout / "docs").is_dir() else None
 
 
 def get_plot_path(folder: Path, suite: Suite) -> Path:

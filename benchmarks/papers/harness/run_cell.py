@@ -6,41 +6,91 @@ Prints its progress as JSON lines on standard output, and writes the record at t
 """
 
 import platform
+import shutil
 import sys
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import torch
 
-from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run
 from benchmarks.papers.harness.peer_run import run_library
-from benchmarks.papers.harness.provenance import digest_code, read_device_name, read_processor_name
+from benchmarks.papers.harness.provenance import (
+    digest_code,
+    digest_data,
+    format_data,
+    read_device_name,
+    read_processor_name,
+)
 from benchmarks.papers.harness.question_ranks import OWN, encode_ranks
 from benchmarks.papers.harness.recipe_run import run_recipe
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
-from model.errors import KairosError
+from model.errors import KairosError, TrainingError
 from training.data.sources import read_events, read_items
 
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
-    """Train, evaluate, and write the record."""
+    """Train, evaluate, write the record, and keep the bundle if the cell names a folder for it.
+
+    Raises:
+        TrainingError: if the data are not those of the plan, before or after the run; or if the
+            bundle cannot be kept, after the record is written.
+    """
     torch.set_num_threads(cell.threads)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    code = digest_code()  # before the run: files may be edited meanwhile
+    _check_data(cell)
     events = read_events(cell.folder / "events.parquet")
     titles = cell.folder / "items.parquet"
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
-    stopwatch = Stopwatch()
-    run = (
-        run_recipe(cell, events, items, report_progress)
-        if cell.peer is None
-        else run_library(cell, cell.peer, events, items, report_progress)
-    )
-    seconds, cpu_seconds = stopwatch.read()
-    record = Record(
+    with tempfile.TemporaryDirectory() as output:
+        stopwatch = Stopwatch()
+        run = (
+            run_recipe(cell, events, items, Path(output), report_progress)
+            if cell.peer is None
+            else run_library(cell, cell.peer, events, items, report_progress)
+        )
+        seconds, cpu_seconds = stopwatch.read()
+        _check_data(cell)
+        record = _build_record(cell, run, started_at, code, seconds, cpu_seconds)
+        run.questions.write(cell.record.parent)
+        record.write(cell.record)
+        if cell.keep is not None and run.bundle is not None:
+            _keep_bundle(cell, run.bundle, cell.keep)
+    return record
+
+
+def _check_data(cell: Cell) -> None:
+    """Check that the files of the data are still those of the plan."""
+    found = digest_data(cell.folder)
+    if found != cell.data:
+        raise TrainingError(
+            f"a cell is of the data of its plan, {format_data(cell.data)}, but {cell.folder} has "
+            f"{format_data(found)} now; leave the files as they are, and run it again"
+        )
+
+
+def _keep_bundle(cell: Cell, bundle: Path, keep: Path) -> None:
+    try:
+        shutil.copytree(bundle, keep / bundle.name, dirs_exist_ok=True)
+    except OSError as error:
+        raise TrainingError(
+            f"a bundle is copied into the folder of --keep, but {keep} could not be written: "
+            f"{error}; the record is written: delete {cell.record} and run its row again for a "
+            "bundle"
+        ) from error
+
+
+def _build_record(
+    cell: Cell, run: Run, started_at: str, code: str, seconds: float, cpu_seconds: float
+) -> Record:
+    return Record(
         suite=cell.suite,
         row=cell.row,
         seed=cell.seed,
@@ -55,7 +105,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         torch=torch.__version__,
         command=_format_command(cell),
         started_at=started_at,
-        code=digest_code(),
+        code=code,
         seconds=round(seconds - run.tuning.seconds, 1),
         cpu_seconds=round(cpu_seconds - run.tuning.cpu_seconds, 1),
         choice_cpu_seconds=round(run.tuning.count_cpu_seconds(cell.seed), 1),
@@ -71,9 +121,6 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         peer=run.peer,
         attention_profile=run.attention_profile,
     )
-    run.questions.write(cell.record.parent)
-    record.write(cell.record)
-    return record
 
 
 def _format_command(cell: Cell) -> str:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.search import find_best
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.counting import HALF_LIVES, WEIGHTS, WINDOWS
 
 
@@ -118,8 +118,34 @@ def _is_end(chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
     return chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
 
 
-def format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Name the rows without a record."""
-    recorded = {each.row.name for each in measured}
+def format_missing(
+    suite: Suite,
+    measured: list[MeasuredRow],
+    comparison: Comparison | None,
+    of_other_data: Sequence[Row] = (),
+) -> str:
+    """Name the rows without a record, and those with records of other data or other questions.
+
+    Args:
+        of_other_data: from `list_rows_of_other_data`.
+    """
+    recorded = {each.row.name for each in measured} | {row.name for row in of_other_data}
     missing = [row.label for row in suite.rows if row.name not in recorded]
-    return f"Without a record: {'; '.join(missing)}." if missing else ""
+    sentences = [f"Without a record: {'; '.join(missing)}."] * bool(missing)
+    return " ".join(sentences + list_incomparable(measured, comparison, of_other_data))
+
+
+def list_incomparable(
+    measured: list[MeasuredRow], comparison: Comparison | None, of_other_data: Sequence[Row]
+) -> list[str]:
+    """List sentences that name the rows with records of other data or other questions."""
+    other_data = [row.label for row in of_other_data]
+    other_questions = [
+        each.row.label
+        for each in measured
+        if comparison is not None and not comparison.has(each.row.name)
+    ]
+    sentences = [f"Records of other data are left out: {'; '.join(other_data)}."] * bool(other_data)
+    return sentences + [
+        f"Records of other questions are not compared: {'; '.join(other_questions)}."
+    ] * bool(other_questions)

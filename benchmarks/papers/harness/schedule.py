@@ -14,9 +14,11 @@ from typing import IO, NamedTuple, Protocol
 from pydantic import ValidationError
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent
+from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.peers.environments import CODE
 from benchmarks.papers.peers.run import THREAD_VARIABLES
+from model.errors import TrainingError
 
 CELL_THREAD_VARIABLES = (*THREAD_VARIABLES, "POLARS_MAX_THREADS")
 """Environment variables that bound the threads of a cell."""
@@ -49,7 +51,12 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> li
     """Run the cells in order, `jobs` at a time; a failure does not stop the others.
 
     On an interrupt the running cells are terminated; finished records stay.
+
+    Raises:
+        TrainingError: before any cell is run, if a record or a bundle cannot be written, or
+            recorded questions are broken.
     """
+    _check_outputs(cells)
     running: set[subprocess.Popen[str]] = set()
     lock = Lock()
     stopped = False
@@ -86,6 +93,32 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> li
                 for process in running:
                     process.terminate()
             raise
+
+
+def _check_outputs(cells: Sequence[Cell]) -> None:
+    """Check that records and bundles can be written, without making their folders."""
+    options: dict[Path, str] = {}
+    for cell in cells:
+        if cell.record.is_dir():
+            raise TrainingError(
+                f"a record is a file, but {cell.record} is a directory; move it away"
+            )
+        records = cell.record.parent
+        options |= {records: "--folder", records / "questions": "--folder"}
+        if cell.keep is not None:
+            options[cell.keep] = "--keep"
+    for file in {file for folder in options for file in folder.glob("questions/*.json")}:
+        RankedQuestions.read(file)  # a run of the same questions compares its catalog with theirs
+    for folder, option in options.items():
+        existing = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+        try:
+            with tempfile.TemporaryFile(dir=existing):
+                pass
+        except OSError as error:
+            raise TrainingError(
+                f"records and bundles are written at the end of a run, but {folder} cannot be: "
+                f"{error}; choose another with {option}, or let this user write it"
+            ) from error
 
 
 class _Child(NamedTuple):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import polars as pl
 import torch
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TuningTrial
 from benchmarks.papers.harness.settings import Settings, merge
+from benchmarks.papers.peers.config import PeerConfig
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig
@@ -104,6 +105,41 @@ def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:
             f"a search names known settings with values that fit, but {changes} does not: "
             f"{format_problems(error)}; correct the row"
         ) from error
+
+
+def replace_peer_settings(peer: PeerConfig, changes: Settings) -> PeerConfig:
+    """Replace settings of a peer, by name.
+
+    Raises:
+        TrainingError: if a setting is unknown or a value invalid.
+    """
+    try:
+        replaced: PeerConfig = TypeAdapter(PeerConfig).validate_python(peer.model_dump() | changes)
+    except ValidationError as error:
+        raise TrainingError(
+            f"a trial of a peer names known settings with values that fit, but {changes} does not: "
+            f"{format_problems(error)}; correct the row"
+        ) from error
+    return replaced
+
+
+def check_choice(space: SearchSpace, start: RunConfig | PeerConfig) -> None:
+    """Check what settings are chosen from, before anything is trained.
+
+    Args:
+        start: the settings that are changed.
+
+    Raises:
+        TrainingError: if a setting is unknown or a value invalid.
+    """
+    if isinstance(space, Mapping):
+        first = {name: values[0] for name, values in space.items()}
+        space = [first | {name: value} for name, values in space.items() for value in values]
+    for changes in space:
+        if isinstance(start, RunConfig):
+            replace_settings(start, changes)
+        else:
+            replace_peer_settings(start, changes)
 
 
 def _validate(

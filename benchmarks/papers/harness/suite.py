@@ -8,6 +8,7 @@ from pydantic import (
     Field,
     JsonValue,
     PositiveFloat,
+    StrictInt,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -29,6 +30,15 @@ from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config
 from model.errors import TrainingError
 from training.config import RunConfig
+
+RANK_METRICS = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
+"""The metrics of reports that follow from the rank among all items."""
+
+METRICS = (*RANK_METRICS, "hit_rate@10_sampled100", "ndcg@10_sampled100")
+"""All metrics of reports."""
+
+AFTER_GAP_METRICS = ("hit_rate@10", "ndcg@10", "mrr", "accuracy")
+"""The metrics of reports on questions after a gap."""
 
 RECOMMENDED = "recommended"
 """The folder of the recipes that are recommended for suites, beside that of the suites."""
@@ -66,7 +76,7 @@ class Row(Config):
     label: str
     time_class: TimeClass = Field(alias="class")
     role: Role = "method"
-    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    seeds: tuple[StrictInt, ...] = Field(default=(0,), min_length=1)
     """In TOML a list, or a count that starts at 0."""
     published: Published | None = None
     point: Point | None = None
@@ -75,8 +85,6 @@ class Row(Config):
     the suite's events with its `[base.data]` and `[base.split]`."""
     without: tuple[str, ...] = ()
     """Settings of that recipe that return to their defaults, by dotted name."""
-    data: Settings = Field(default_factory=dict)
-    split: Settings = Field(default_factory=dict)
     wide: Settings | None = None
     """A table, possibly empty, adds a wide part."""
     encoder: Settings = Field(default_factory=dict)
@@ -98,14 +106,25 @@ class Row(Config):
     @field_validator("seeds", mode="before")
     @classmethod
     def _count(cls, value: object) -> object:
-        return tuple(range(value)) if isinstance(value, int) else value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return tuple(range(value))
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _refuse_equal_seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len({*seeds}) < len(seeds):
+            raise ValueError(f"seeds are distinct, but got {[*seeds]}; leave one out")
+        return seeds
 
     @model_validator(mode="after")
     def _keep_the_questions(self) -> "Row":
-        if self.recipe == "recommended" and (self.data or self.split):
+        changed = (*self.without, *self.search, *(name for each in self.trials for name in each))
+        if of_suite := [name for name in changed if name.partition(".")[0] in ("data", "split")]:
             raise ValueError(
-                "a row with the recommended recipe keeps the data and split of its suite, but row "
-                f"{self.name} changes them; change [base.data] or [base.split]"
+                "a row keeps the data and split of its suite, since all rows answer the same "
+                f"questions, but row {self.name} changes {of_suite}; change [base.data] or "
+                "[base.split]"
             )
         if self.search and self.trials:
             raise ValueError(
@@ -177,6 +196,36 @@ class Suite(Config):
     """The recipe recommended for the suite's events; None if it is not known."""
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _check_metrics(self) -> "Suite":
+        plotted = RANK_METRICS if self.headline == "all" else AFTER_GAP_METRICS
+        for field, names, known in (
+            ("metrics", self.metrics, METRICS),
+            ("plot", (self.plot,), plotted),
+        ):
+            if other := [name for name in names if name not in known]:
+                raise ValueError(
+                    f"{field} names metrics of reports, {[*known]}, but got {other}; correct it"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_plots(self) -> "Suite":
+        rows, curves = [row.name for row in self.rows], [curve.name for curve in self.curves]
+        for panel in self.panels:
+            if other := [name for name in panel.rows if name not in rows]:
+                raise ValueError(
+                    f"a panel shows rows of its suite, but panel {panel.title!r} has {other}; "
+                    f"name some of {rows}"
+                )
+        for row in self.rows:
+            if row.point is not None and row.point.curve not in curves:
+                raise ValueError(
+                    f"a point is on a curve of its suite, but that of row {row.name} is on "
+                    f"{row.point.curve!r}; name one of {curves}"
+                )
+        return self
+
     @classmethod
     def read(cls, file: Path) -> "Suite":
         """Read a suite from its TOML file, and its recommended recipe, if there is one.
@@ -184,19 +233,11 @@ class Suite(Config):
         Raises:
             TrainingError: if there is no such file, or it is no valid suite.
         """
-        recommended = file.parent.with_name(RECOMMENDED) / file.name
+        recommended = _read_recommended(file.parent.with_name(RECOMMENDED) / file.name)
         content: Settings = {}
         try:
             content = tomllib.loads(file.read_text("utf-8"))
-            suite = cls.model_validate(
-                content
-                | {
-                    "name": file.stem,
-                    "recommended": tomllib.loads(recommended.read_text("utf-8"))
-                    if recommended.exists()
-                    else None,
-                }
-            )
+            suite = cls.model_validate(content | {"name": file.stem, "recommended": recommended})
         except FileNotFoundError as error:
             shipped = sorted(path.stem for path in file.parent.glob("*.toml"))
             raise TrainingError(
@@ -279,8 +320,6 @@ class Suite(Config):
                 )
             recipe = remove(recipe, path)
         changes: Settings = {
-            "data": row.data,
-            "split": row.split,
             "encoder": inherit_shared_fields(recipe, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
@@ -328,6 +367,19 @@ class Suite(Config):
                 f"a row names known settings with values that fit, but row {row.name} of suite "
                 f"{self.name} does not: {format_problems(error)}; correct it"
             ) from error
+
+
+def _read_recommended(file: Path) -> Settings | None:
+    """Read the recommended recipe of a suite; None if there is none."""
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise TrainingError(
+            f"a recommended recipe is TOML, but {file} is not: {error}; restore it, or delete it "
+            f"and write it again: kairos bench papers --suite {file.stem} --recommend"
+        ) from error
 
 
 def build_peer(suite: Suite, row: Row) -> PeerConfig | None:

@@ -12,9 +12,11 @@ from benchmarks.papers.harness.measured_rows import (
     Subset,
     collect_references,
     find_default,
+    list_rows_of_other_data,
     read_measured,
 )
 from benchmarks.papers.harness.references import REFERENCES
+from benchmarks.papers.harness.run_notes import list_incomparable
 from benchmarks.papers.harness.suite import Suite
 from training.evaluation.counting import COUNTING_LIVE
 
@@ -128,7 +130,7 @@ def render_summary(results: Sequence[SuiteResult], folder: Path) -> str:
     """Render the page: first where the default is not ahead, then the picture and the table.
 
     Args:
-        folder: of suites/, to name those without a result.
+        folder: of suites/ and results/, to name what is not among the results.
     """
     shown = {result.suite.name for result in results}
     suites = [Suite.read(file) for file in sorted((folder / "suites").glob("*.toml"))]
@@ -141,7 +143,7 @@ def render_summary(results: Sequence[SuiteResult], folder: Path) -> str:
         OPENING,
         "## Where Kairos is not ahead\n",
         _sum_up(results),
-        *(_render_limits(result) for result in results),
+        *(_render_limits(result, folder) for result in results),
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
@@ -222,7 +224,7 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     )
 
 
-def _render_limits(result: SuiteResult) -> str:
+def _render_limits(result: SuiteResult, folder: Path) -> str:
     suite, opponents = result.suite, result.opponents
     behind = [each for each in opponents if each.lead.high < 0]
     level = [each for each in opponents if each.lead.low <= 0 <= each.lead.high]
@@ -235,7 +237,7 @@ def _render_limits(result: SuiteResult) -> str:
     sentences = [f"Behind {_list_leads(suite, behind)}."] * bool(behind)
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
     sentences += _name_others_not_passed(result)
-    sentences += _name_missing(result)
+    sentences += _name_missing(result, folder)
     why = fill_in_figures(
         suite.limits.strip(),
         suite,
@@ -273,14 +275,16 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
     return sentences
 
 
-def _name_missing(result: SuiteResult) -> list[str]:
-    """Name the rows without a record; of the methods only how many."""
-    recorded = {each.row.name for each in result.measured}
+def _name_missing(result: SuiteResult, folder: Path) -> list[str]:
+    """Name the rows without a record, of the methods only how many, and those not compared."""
+    others = list_rows_of_other_data(folder, result.suite, result.measured)
+    recorded = {each.row.name for each in result.measured} | {row.name for row in others}
     missing = [row for row in result.suite.rows if row.name not in recorded]
     names = [row.label for row in missing if row.role != "method"]
     methods = len(missing) - len(names)
     names += [f"{methods} method{'s' * (methods > 1)}"] * bool(methods)
-    return [f"Without a record: {'; '.join(names)}."] * bool(names)
+    sentences = [f"Without a record: {'; '.join(names)}."] * bool(names)
+    return sentences + list_incomparable(result.measured, result.comparison, others)
 
 
 def _list_leads(suite: Suite, opponents: list[Opponent]) -> str:

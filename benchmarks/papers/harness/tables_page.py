@@ -1,6 +1,7 @@
 """The page of results, in Markdown."""
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.papers.harness.attention_plot import find_attention_curves
@@ -12,6 +13,7 @@ from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
     find_default,
+    list_rows_of_other_data,
     read_measured,
     standard_deviation,
 )
@@ -103,7 +105,8 @@ def render_tables(folder: Path) -> str:
                 picture += f"\n\n![Learning curves](plots/{suite.name}-curves.svg)"
             if find_attention_curves(measured):
                 picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"
-            tables = render_suite(suite, measured, comparison)
+            others = list_rows_of_other_data(folder, suite, measured)
+            tables = render_suite(suite, measured, comparison, of_other_data=others)
             sections.append(f"## {suite.title}\n\n{tables}\n\n{picture}\n")
     return "\n".join(sections)
 
@@ -113,12 +116,14 @@ def render_suite(
     measured: list[MeasuredRow],
     comparison: Comparison | None = None,
     *,
+    of_other_data: Sequence[Row] = (),
     has_findings: bool = True,
 ) -> str:
     """Render the tables of one suite.
 
     Args:
         comparison: of the same rows; without one no leads are shown, and no row is bold.
+        of_other_data: rows with records that are left out.
         has_findings: whether the suite's discussion of its results follows.
     """
     parts = [
@@ -132,7 +137,7 @@ def render_suite(
         format_peers(suite, measured),
         format_rising(suite, measured),
         format_ends(measured, comparison),
-        format_missing(suite, measured),
+        format_missing(suite, measured, comparison, of_other_data),
         fill_in_figures(
             suite.findings.strip() * has_findings,
             suite,

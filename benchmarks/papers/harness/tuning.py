@@ -8,10 +8,12 @@ from typing import NamedTuple
 from filelock import FileLock
 from pydantic import TypeAdapter
 
+from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TuningTrial, write_atomically
 from benchmarks.papers.harness.search import SearchSpace, search_settings
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
+from model.errors import TrainingError
 
 TRIALS = TypeAdapter(tuple[TuningTrial, ...])
 
@@ -47,11 +49,14 @@ def tune_once(
         measure: tries some settings.
         report_trial: receives the number of each new trial, from 1, and its result.
         code: a digest of the code that runs.
+
+    Raises:
+        TrainingError: if the file is broken.
     """
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}.lock"):
-        tried = [*TRIALS.validate_json(file.read_bytes())] if file.exists() else []
+        tried = [*read_trials(file)] if file.exists() else []
 
         def measure_once(settings: Settings) -> TuningTrial:
             for earlier in tried:
@@ -67,6 +72,21 @@ def tune_once(
             return tried[-1]
 
         return Tuning(search_settings(space, measure_once), *stopwatch.read())
+
+
+def read_trials(file: Path) -> tuple[TuningTrial, ...]:
+    """Read the trials of a row.
+
+    Raises:
+        TrainingError: if the file is broken.
+    """
+    try:
+        return TRIALS.validate_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise TrainingError(
+            f"the trials of a row are JSON as `kairos bench papers` writes it, but {file} is not: "
+            f"{format_problems(error)}; restore it, or delete it to try the settings again"
+        ) from error
 
 
 def find_trials(folder: Path, row: str, settings: Settings, data: Mapping[str, str]) -> Path:
