@@ -130,8 +130,7 @@ class TIFUKNN(SequenceEncoder):
     ) -> RepeatParts:
         """Divide scores into the own vector, of which each event has a part, and the others'."""
         baskets = BasketItems.of_batch(batch)
-        of_events = baskets.divide_by_event(batch, self._weigh(baskets) * self.own_share)
-        own = of_events.where(batch.rows[0] == rows[:, None], 0.0)
+        own = baskets.divide_own(batch, self._weigh(baskets) * self.own_share, rows)
         if not len(self.users):
             return RepeatParts(own)
         near = self._average_nearest(self._compute_vectors(baskets)) * (1 - self.own_share)

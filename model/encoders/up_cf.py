@@ -115,8 +115,7 @@ class UPCF(SequenceEncoder):
         """Divide scores into the own popularity, of which each event has a part, and others'."""
         baskets = BasketItems.of_batch(batch)
         counted, is_counted = self._select_counted(baskets)
-        of_events = baskets.divide_by_event(batch, is_counted / counted[0])
-        own = of_events.where(batch.rows[0] == rows[:, None], 0.0)
+        own = baskets.divide_own(batch, is_counted / counted[0], rows)
         if not len(self.users):
             return RepeatParts(own)
         similar = self._sum_similar(self._compute_popularity(baskets))

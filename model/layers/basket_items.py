@@ -82,3 +82,13 @@ class BasketItems(NamedTuple):
         entry_of = np.searchsorted(self.baskets * width + self.rows, baskets * width + rows)
         of_events = (weights.T / np.bincount(entry_of)).T[entry_of]
         return torch.from_numpy(of_events)
+
+    def divide_own(
+        self,
+        batch: SequenceBatch,
+        weights: Float64[np.ndarray, " entries"],
+        rows: Int64[Tensor, " items"],
+    ) -> Float64[Tensor, "items len"]:
+        """Divide weights as `divide_by_event` does; each event has a part of its own item alone."""
+        of_events = self.divide_by_event(batch, weights)
+        return of_events.where(batch.rows[0] == rows[:, None], 0.0)
