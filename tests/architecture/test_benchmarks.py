@@ -8,7 +8,8 @@ from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves, find_attention_curves
 from benchmarks.papers.harness.curve_plot import collect_learning_curves, digest_learning_curves
 from benchmarks.papers.harness.lead_plot import digest_leads
-from benchmarks.papers.harness.measured_rows import is_current, read_measured
+from benchmarks.papers.harness.measured_rows import is_current
+from benchmarks.papers.harness.measured_suite import MeasuredSuite, read_measured_suites
 from benchmarks.papers.harness.models_table import find_measured_kinds, update_models_table
 from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
@@ -24,7 +25,8 @@ from benchmarks.papers.harness.render import (
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
 from benchmarks.papers.harness.summary_page import (
     README_OPENING,
-    read_results,
+    SuiteResult,
+    list_results,
     render_summary,
     update_readme,
 )
@@ -44,21 +46,39 @@ SUITES = sorted((PAPERS / "suites").glob("*.toml"))
 REFRESH = "refresh it: kairos bench papers --render"
 
 
-def test_the_page_of_results_equals_the_records() -> None:
-    assert (PAPERS / "README.md").read_text("utf-8") == render_tables(PAPERS), REFRESH
+@pytest.fixture(scope="module")
+def suites() -> list[MeasuredSuite]:
+    """All suites with their records, read once."""
+    return read_measured_suites(PAPERS)
 
 
-def test_the_page_of_the_zoo_equals_the_records() -> None:
+@pytest.fixture(scope="module")
+def results(suites: list[MeasuredSuite]) -> list[SuiteResult]:
+    return list_results(suites)
+
+
+@pytest.fixture(scope="module")
+def measured_kinds(suites: list[MeasuredSuite]) -> set[str]:
+    return find_measured_kinds(suites)
+
+
+def test_the_page_of_results_equals_the_records(suites: list[MeasuredSuite]) -> None:
+    assert (PAPERS / "README.md").read_text("utf-8") == render_tables(suites), REFRESH
+
+
+def test_the_page_of_the_zoo_equals_the_records(suites: list[MeasuredSuite]) -> None:
     page = (ROOT / MODELS).read_text("utf-8")
-    assert page == update_models_table(page, PAPERS), REFRESH
+    assert page == update_models_table(page, suites), REFRESH
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
-def test_a_member_has_a_result_or_is_marked_as_not_measured(config: type[Config]) -> None:
+def test_a_member_has_a_result_or_is_marked_as_not_measured(
+    config: type[Config], measured_kinds: set[str]
+) -> None:
     counted = {"popularity", "markov", "personal_frequency", "counting"}  # rows of the references
     rows = [line for line in document("docs/models.md").splitlines() if f"`{kind(config)}`" in line]
     is_marked = any("not measured" in row for row in rows)
-    is_measured = kind(config) in find_measured_kinds(PAPERS)
+    is_measured = kind(config) in measured_kinds
     assert is_measured or kind(config) in counted or is_marked
     # A member of several rows may have one of them measured.
     assert not (is_measured and is_marked and len(rows) == 1), f"{kind(config)} is measured"
@@ -84,10 +104,12 @@ def test_rows_of_presets_have_the_initial_values_of_the_authors() -> None:
         assert encoder.time_encoding == preset
 
 
-@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
-def test_every_plot_shows_the_records(file: Path) -> None:
-    suite = Suite.read(file)
-    if measured := read_measured(PAPERS, suite):
+@pytest.mark.parametrize("name", [file.stem for file in SUITES])
+def test_every_plot_shows_the_records(name: str, suites: list[MeasuredSuite]) -> None:
+    suite, measured = next(
+        (each.suite, each.measured) for each in suites if each.suite.name == name
+    )
+    if measured:
         assert has_digest(get_plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
         if learning := collect_learning_curves(suite, measured):
             plot = get_curve_plot_path(PAPERS, suite)
@@ -98,14 +120,15 @@ def test_every_plot_shows_the_records(file: Path) -> None:
             )
 
 
-def test_the_picture_of_all_leads_shows_the_records() -> None:
-    if results := read_results(PAPERS):
+def test_the_picture_of_all_leads_shows_the_records(results: list[SuiteResult]) -> None:
+    if results:
         assert has_digest(PAPERS / "plots" / "leads.svg", digest_leads(results)), REFRESH
 
 
-def test_the_page_of_results_in_short_equals_the_records() -> None:
-    results = read_results(PAPERS)
-    assert (ROOT / SUMMARY).read_text("utf-8") == render_summary(results, PAPERS), REFRESH
+def test_the_page_of_results_in_short_equals_the_records(
+    suites: list[MeasuredSuite], results: list[SuiteResult]
+) -> None:
+    assert (ROOT / SUMMARY).read_text("utf-8") == render_summary(results, suites), REFRESH
     readme = (ROOT / "README.md").read_text("utf-8")
     assert README_OPENING in readme
     assert readme == update_readme(readme, results), REFRESH
@@ -120,17 +143,16 @@ def test_figures_in_prose_come_from_the_records(file: Path) -> None:
         assert not figures, f"name rows in braces, such as {{kairos - mercer}}, for {figures}"
 
 
-@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
-def test_compared_rows_have_seeds_enough(file: Path) -> None:
+def test_compared_rows_have_seeds_enough(suites: list[MeasuredSuite]) -> None:
     """Rows that a comparison rests on; what is counted has no seed."""
-    for each in read_measured(PAPERS, Suite.read(file)):
+    for each in (row for suite in suites for row in suite.measured):
         if each.row.role != "method" and each.row.seeds != (0,):
             least = 5 if each.row.role == "default" else 3
             assert len(each.records) >= least, f"run all seeds of {each.row.name}"
 
 
-def test_where_the_default_is_not_ahead_a_reason_is_given() -> None:
-    for result in read_results(PAPERS):
+def test_where_the_default_is_not_ahead_a_reason_is_given(results: list[SuiteResult]) -> None:
+    for result in results:
         compared = [each for each in result.opponents if each.kind != "method"]
         if any(each.lead.low <= 0 for each in compared):
             assert result.suite.limits.strip(), f"say why in `limits` of {result.suite.name}"

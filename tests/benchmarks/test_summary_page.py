@@ -9,11 +9,12 @@ from benchmarks.papers.harness.curve_plot import (
 )
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
 from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.summary_page import (
-    read_results,
+    list_results,
     render_summary,
     update_readme,
 )
@@ -38,8 +39,12 @@ def papers_with(folder: Path, answers: dict[str, list[int]], suite: str = DEFAUL
 
 
 def page_of(folder: Path, answers: dict[str, list[int]], suite: str = DEFAULT) -> str:
-    papers = papers_with(folder, answers, suite)
-    return render_summary(read_results(papers), papers)
+    return summary_of(papers_with(folder, answers, suite))
+
+
+def summary_of(papers: Path) -> str:
+    suites = read_measured_suites(papers)
+    return render_summary(list_results(suites), suites)
 
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
@@ -69,16 +74,14 @@ def test_the_reason_has_its_figures_from_the_records(tmp_path: Path) -> None:
 def test_a_suite_without_a_record_of_the_default_is_named(tmp_path: Path) -> None:
     suite = DEFAULT.replace('role = "default"', 'role = "default"\nrecipe = "recommended"')
     papers = papers_with(tmp_path, {"positional": [40]}, suite)
-    results = read_results(papers)
-    assert results == []
-    page = render_summary(results, papers)
+    assert list_results(read_measured_suites(papers)) == []
+    page = summary_of(papers)
     assert "Without comparable records of the default: A tiny world." in page
 
 
 def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> None:
-    results = read_results(
-        papers_with(tmp_path, {"mercer": [60, 62], "positional": [40], "degree_2": [50]})
-    )
+    papers = papers_with(tmp_path, {"mercer": [60, 62], "positional": [40], "degree_2": [50]})
+    results = list_results(read_measured_suites(papers))
     ((title, opponents),) = collect_drawn(results)
     assert title == "A tiny world"
     assert [each.kind for each, _ in opponents] == ["reference", "rival", "peer"]
@@ -91,7 +94,7 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
 def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> None:
     suite = DEFAULT.replace('role = "rival"', 'role = "method"')
     papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [70], "positional": [58]}, suite)
-    page = render_summary(read_results(papers), papers)
+    page = summary_of(papers)
     assert "Behind Degree 2, **-10.00**" in page or "ahead of Degree 2, -10.00" in page
     assert "Positional, +2.00" in page
     assert "Without a record: 1 method." in page
@@ -108,7 +111,7 @@ def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
 def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
     suite = 'headline = "after_a_gap"\n' + DEFAULT
     papers = papers_with(tmp_path, {"mercer": [60], "positional": [41]}, suite)
-    lines = render_summary(read_results(papers), papers).splitlines()
+    lines = summary_of(papers).splitlines()
     (first,) = (number for number, line in enumerate(lines) if "accuracy, after a gap" in line)
     assert "| 60.00 |" in lines[first]
     assert "Positional 40.00;" in lines[first]
@@ -128,7 +131,7 @@ def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
     assert page.endswith("<!-- rendered from the records -->\nb\n")
     assert "old" not in page
     assert "| 61.00 |" in page
-    assert update_readme("no markers", read_results(papers)) == "no markers"
+    assert update_readme("no markers", list_results(read_measured_suites(papers))) == "no markers"
 
 
 @pytest.mark.parametrize("name", ["mine", "benchmarks/mine", "elsewhere/papers"])
@@ -160,7 +163,7 @@ def test_the_summary_names_rows_that_are_not_compared(tmp_path: Path) -> None:
     for name, change in changes.items():
         file = papers / "results" / "tiny" / f"{name}-0.json"
         Record.read(file).model_copy(update=change).write(file)
-    page = render_summary(read_results(papers), papers)
+    page = summary_of(papers)
     assert "- Without a record: 1 method.\n" in page
     assert "- Records of other data are left out: Positional.\n" in page
     assert "- Records of other questions are not compared: Degree 2.\n" in page

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
+from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
 from benchmarks.papers.harness.record import CurvePoint, TuningTrial
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
@@ -182,7 +183,7 @@ def test_rows_of_other_data_or_questions_are_named(suite: Suite, tmp_path: Path)
     for each in rows:
         record = each.records[0].model_copy(update=changes[each.row.name])
         record.write(tmp_path / "results" / "tiny" / record.file_name)
-    page = render_tables(tmp_path)
+    page = render_tables(read_measured_suites(tmp_path))
     assert "Without a record: Counts. Records of other data are left out: Positional." in page
     assert "Records of other questions are not compared: Mercer of degree 2." in page
 
@@ -193,7 +194,7 @@ def test_a_seed_of_other_data_is_named(suite: Suite, tmp_path: Path) -> None:
             update={"data": {"tiny/events.parquet": data * 64}, "started_at": f"2026-01-0{seed}"}
         )
         record.write(tmp_path / "results" / "tiny" / record.file_name)
-    page = render_tables(tmp_path)
+    page = render_tables(read_measured_suites(tmp_path))
     assert "Records of other data are left out: Mercer." in page
 
 
@@ -239,7 +240,7 @@ def test_a_record_counts_while_its_settings_equal_the_suites(
     assert read_measured(tmp_path, suite) == measured
     changed = suite.shorten(9)
     assert read_measured(tmp_path, changed) == []
-    assert "A tiny world" in render_tables(tmp_path)
+    assert "A tiny world" in render_tables(read_measured_suites(tmp_path))
 
 
 def test_a_record_of_a_seed_beside_the_rows_does_not_count(suite: Suite, tmp_path: Path) -> None:
@@ -343,7 +344,7 @@ def test_trials_and_counting_at_an_end_are_named(suite: Suite, tmp_path: Path) -
 
 
 def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path) -> None:
-    assert suite.title not in render_tables(tmp_path)
+    assert suite.title not in render_tables(read_measured_suites(tmp_path))
 
 
 def test_a_plot_is_deterministic_and_holds_its_digest(

@@ -149,11 +149,9 @@ class Comparison:
         if key not in self._resamples:
             values = self.compute_values(name, ranker, metric)
             is_selected = self._select(subset)
-            counts = self._sum_by_user(is_selected.astype(np.float64))
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
-            selected = self._weigh(counts[None])[0]
-            means = float(sums.sum() / (counts.sum() * len(sums)))
-            self._resamples[key] = Resamples(means, self._weigh(sums) / selected)
+            mean = float(sums.sum() / (is_selected.sum() * len(sums)))
+            self._resamples[key] = Resamples(mean, self._weigh(sums) / self._count_drawn(subset))
         return self._resamples[key]
 
     def count_questions(self, subset: Subset = "all") -> int:
@@ -176,6 +174,17 @@ class Comparison:
 
     @cached_property
     def _resamples(self) -> dict[tuple[str, Subset, str, str], Resamples]:
+        return {}
+
+    def _count_drawn(self, subset: Subset) -> Float64[np.ndarray, " draws"]:
+        """Count the questions of a subset in every resample."""
+        if subset not in self._counts:
+            counts = self._sum_by_user(self._select(subset).astype(np.float64))
+            self._counts[subset] = self._weigh(counts[None])[0]
+        return self._counts[subset]
+
+    @cached_property
+    def _counts(self) -> dict[Subset, Float64[np.ndarray, " draws"]]:
         return {}
 
     @cached_property
@@ -236,7 +245,9 @@ class Comparison:
 
     def _weigh(self, sums: Float64[np.ndarray, "rows users"]) -> Float64[np.ndarray, "rows draws"]:
         """Sum over the users of every resample."""
-        return np.array([self._times_drawn @ line for line in sums])
+        # All rows in one product, as it copies the draws to the precision of the sums.
+        weighed: Float64[np.ndarray, "rows draws"] = sums @ self._times_drawn.T
+        return weighed
 
     @cached_property
     def _times_drawn(self) -> Float32[np.ndarray, "draws users"]:

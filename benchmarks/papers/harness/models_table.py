@@ -1,12 +1,10 @@
 """The table of results in docs/models.md: one row per method, one column per data set."""
 
 import statistics
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from benchmarks.papers.harness.figures import format_figure, format_row
-from benchmarks.papers.harness.measured_rows import read_measured
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.measured_suite import MeasuredSuite
 
 SUITES = ("stackoverflow", "ml100k", "ml1m-by-time", "retail", "complete-journey", "yelp")
 
@@ -14,21 +12,20 @@ OPENING, CLOSING = "<!-- numbers reached -->", "<!-- rendered from the records -
 """The markers around the table on the page."""
 
 
-def render_models_table(folder: Path) -> str:
+def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
     """Render the mean over seeds of each suite's plot metric on its headline questions.
 
     What differs by an interval that leaves out zero is in the tables of the suites.
 
     Args:
-        folder: of suites/ and results/.
+        suites: all, whose columns of the table are those of `SUITES`.
     """
-    suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in SUITES]
+    shown = _select_columns(suites)
     labels: dict[str, str] = {}
     columns: list[dict[str, str]] = []
-    for suite in suites:
-        measured = read_measured(folder, suite)
-        column: dict[str, str] = {}
-        for each in measured:
+    for records in shown:
+        suite, column = records.suite, dict[str, str]()
+        for each in records.measured:
             if each.row.role == "peer":
                 continue
             labels.setdefault(each.row.name, each.row.label)
@@ -38,7 +35,7 @@ def render_models_table(folder: Path) -> str:
     heads = [
         f"{suite.title.split(':')[0]}, {suite.plot}"
         + (", after a gap" if suite.headline == "after_a_gap" else "")
-        for suite in suites
+        for suite in (records.suite for records in shown)
     ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
     for name, label in labels.items():
@@ -46,25 +43,29 @@ def render_models_table(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def update_models_table(page: str, folder: Path) -> str:
+def update_models_table(page: str, suites: Sequence[MeasuredSuite]) -> str:
     """Replace the table of results in docs/models.md."""
     before, _, rest = page.partition(OPENING)
     _, _, after = rest.partition(CLOSING)
-    return f"{before}{OPENING}\n\n{render_models_table(folder)}\n\n{CLOSING}{after}"
+    return f"{before}{OPENING}\n\n{render_models_table(suites)}\n\n{CLOSING}{after}"
 
 
-def find_measured_kinds(folder: Path) -> set[str]:
+def find_measured_kinds(suites: Sequence[MeasuredSuite]) -> set[str]:
     """Find the kinds of encoders and time encodings that have a result."""
-    return set(_list_kinds(folder))
+    return set(_list_kinds(suites))
 
 
-def _list_kinds(folder: Path) -> Iterator[str]:
-    for name in SUITES:
-        suite = Suite.read(folder / "suites" / f"{name}.toml")
-        for each in read_measured(folder, suite):
+def _select_columns(suites: Sequence[MeasuredSuite]) -> list[MeasuredSuite]:
+    by_name = {records.suite.name: records for records in suites}
+    return [by_name[name] for name in SUITES]
+
+
+def _list_kinds(suites: Sequence[MeasuredSuite]) -> Iterator[str]:
+    for records in _select_columns(suites):
+        for each in records.measured:
             if each.row.role == "peer":
                 continue
-            encoder = suite.build_config(each.row, each.records[0].seed).encoder
+            encoder = records.suite.build_config(each.row, each.records[0].seed).encoder
             yield encoder.kind
             time_encoding = getattr(encoder, "time_encoding", None)
             if time_encoding is not None:

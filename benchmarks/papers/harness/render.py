@@ -13,11 +13,11 @@ from benchmarks.papers.harness.curve_plot import (
     draw_learning_curves,
 )
 from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
-from benchmarks.papers.harness.measured_rows import read_measured
+from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.models_table import update_models_table
 from benchmarks.papers.harness.plot import digest_figures, draw
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.summary_page import read_results, render_summary, update_readme
+from benchmarks.papers.harness.summary_page import list_results, render_summary, update_readme
 from benchmarks.papers.harness.tables_page import render_tables
 
 MODELS = Path("docs") / "models.md"
@@ -41,9 +41,8 @@ def render(folder: Path) -> list[Path]:
     page = folder / "README.md"
     written = [page]
     checkout = _find_checkout(folder)
-    for file in sorted((folder / "suites").glob("*.toml")):
-        suite = Suite.read(file)
-        measured = read_measured(folder, suite)
+    suites = read_measured_suites(folder)
+    for suite, measured in ((each.suite, each.measured) for each in suites):
         plot = get_plot_path(folder, suite)
         if measured and not has_digest(plot, digest_figures(suite, measured)):
             plot.parent.mkdir(exist_ok=True)
@@ -58,19 +57,19 @@ def render(folder: Path) -> list[Path]:
         if curves and not has_digest(attention, digest_curves(curves)):
             attention.write_text(draw_attention(suite.title, curves), "utf-8")
             written.append(attention)
-    if results := read_results(folder):
+    if results := list_results(suites):
         picture = folder / "plots" / "leads.svg"
         if not has_digest(picture, digest_leads(results)):
             picture.write_text(draw_leads(results), "utf-8")
             written.append(picture)
         if checkout is not None:
             summary, readme = checkout / SUMMARY, checkout / "README.md"
-            summary.write_text(render_summary(results, folder), "utf-8")
+            summary.write_text(render_summary(results, suites), "utf-8")
             readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
             written += [summary, readme]
-    page.write_text(render_tables(folder), "utf-8")
+    page.write_text(render_tables(suites), "utf-8")
     if checkout is not None and (models := checkout / MODELS).exists():
-        models.write_text(update_models_table(models.read_text("utf-8"), folder), "utf-8")
+        models.write_text(update_models_table(models.read_text("utf-8"), suites), "utf-8")
         written.append(models)
     return written
 

@@ -1,7 +1,6 @@
 """The page that sums up all suites: the default against references, rivals, peers and controls."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.papers.harness.comparison import Comparison, Lead
@@ -12,12 +11,11 @@ from benchmarks.papers.harness.measured_rows import (
     Subset,
     collect_references,
     find_default,
-    list_rows_of_other_data,
-    read_measured,
 )
+from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.run_notes import list_incomparable
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.counting import COUNTING_LIVE
 
 COLUMNS = ("reference", "rival", "peer", "method", "control")
@@ -76,74 +74,55 @@ class SuiteResult(NamedTuple):
 
     suite: Suite
     measured: list[MeasuredRow]
+    of_other_data: list[Row]
     comparison: Comparison
     default: MeasuredRow
     opponents: list[Opponent]
-
-    @classmethod
-    def of(
-        cls,
-        suite: Suite,
-        measured: list[MeasuredRow],
-        comparison: Comparison,
-        default: MeasuredRow,
-    ) -> "SuiteResult":
-        """Compare the default with everything else on the suite's headline questions."""
-        opponents = [
-            _measure_opponent(comparison, default, suite.headline, *opponent)
-            for opponent in _list_opponents(measured, comparison)
-        ]
-        opponents.sort(key=lambda each: -each.mean)
-        return cls(suite, measured, comparison, default, opponents)
+    """By the suite's headline questions."""
 
     def of_all_questions(self) -> "SuiteResult":
         """Compare on all questions, whatever the headline is."""
         suite = self.suite.model_copy(update={"headline": "all"})
-        return SuiteResult.of(suite, self.measured, self.comparison, self.default)
+        opponents = _measure_opponents(suite, self.measured, self.comparison, self.default)
+        return self._replace(suite=suite, opponents=opponents)
 
     def find_best(self, kind: str) -> Opponent | None:
         """Find the opponent of a kind with the best figure."""
         return next((each for each in self.opponents if each.kind == kind), None)
 
 
-def read_results(folder: Path) -> list[SuiteResult]:
-    """Read the suites whose default has a record, and compare it with everything else.
-
-    Args:
-        folder: of suites/ and results/.
-    """
-    files = sorted((folder / "suites").glob("*.toml"))
-    results = (_read_result(folder, Suite.read(file)) for file in files)
-    return [result for result in results if result is not None]
-
-
-def _read_result(folder: Path, suite: Suite) -> SuiteResult | None:
-    measured = read_measured(folder, suite)
-    comparison = Comparison.read(folder, suite, measured)
-    default = find_default(measured)
-    if comparison is None or default is None or not comparison.has(default.row.name):
-        return None
-    return SuiteResult.of(suite, measured, comparison, default)
+def list_results(suites: Sequence[MeasuredSuite]) -> list[SuiteResult]:
+    """Compare the default of every suite, where it has a record, with everything else."""
+    results = []
+    for each in suites:
+        comparison, default = each.comparison, find_default(each.measured)
+        if comparison is not None and default is not None and comparison.has(default.row.name):
+            opponents = _measure_opponents(each.suite, each.measured, comparison, default)
+            results.append(
+                SuiteResult(
+                    each.suite, each.measured, each.of_other_data, comparison, default, opponents
+                )
+            )
+    return results
 
 
-def render_summary(results: Sequence[SuiteResult], folder: Path) -> str:
+def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuite]) -> str:
     """Render the page: first where the default is not ahead, then the picture and the table.
 
     Args:
-        folder: of suites/ and results/, to name what is not among the results.
+        suites: all, to name what is not among the results.
     """
     shown = {result.suite.name for result in results}
-    suites = [Suite.read(file) for file in sorted((folder / "suites").glob("*.toml"))]
     missing = [
         suite.title
-        for suite in suites
+        for suite in (each.suite for each in suites)
         if suite.name not in shown and any(row.recipe == "recommended" for row in suite.rows)
     ]
     parts = [
         OPENING,
         "## Where Kairos is not ahead\n",
         _sum_up(results),
-        *(_render_limits(result, folder) for result in results),
+        *(_render_limits(result) for result in results),
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
@@ -170,6 +149,17 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
     _, _, after = rest.partition(README_CLOSING)
     table = _render_table(results, OTHERS)
     return f"{before}{README_OPENING}\n\n{table}\n\n{README_CLOSING}{after}"
+
+
+def _measure_opponents(
+    suite: Suite, measured: list[MeasuredRow], comparison: Comparison, default: MeasuredRow
+) -> list[Opponent]:
+    """Measure everything beside the default on the suite's headline questions, best first."""
+    opponents = [
+        _measure_opponent(comparison, default, suite.headline, *opponent)
+        for opponent in _list_opponents(measured, comparison)
+    ]
+    return sorted(opponents, key=lambda each: -each.mean)
 
 
 def _list_opponents(
@@ -224,7 +214,7 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     )
 
 
-def _render_limits(result: SuiteResult, folder: Path) -> str:
+def _render_limits(result: SuiteResult) -> str:
     suite, opponents = result.suite, result.opponents
     behind = [each for each in opponents if each.lead.high < 0]
     level = [each for each in opponents if each.lead.low <= 0 <= each.lead.high]
@@ -237,7 +227,7 @@ def _render_limits(result: SuiteResult, folder: Path) -> str:
     sentences = [f"Behind {_list_leads(suite, behind)}."] * bool(behind)
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
     sentences += _name_others_not_passed(result)
-    sentences += _name_missing(result, folder)
+    sentences += _name_missing(result)
     why = fill_in_figures(
         suite.limits.strip(),
         suite,
@@ -275,16 +265,17 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
     return sentences
 
 
-def _name_missing(result: SuiteResult, folder: Path) -> list[str]:
+def _name_missing(result: SuiteResult) -> list[str]:
     """Name the rows without a record, of the methods only how many, and those not compared."""
-    others = list_rows_of_other_data(folder, result.suite, result.measured)
-    recorded = {each.row.name for each in result.measured} | {row.name for row in others}
+    recorded = {each.row.name for each in result.measured} | {
+        row.name for row in result.of_other_data
+    }
     missing = [row for row in result.suite.rows if row.name not in recorded]
     names = [row.label for row in missing if row.role != "method"]
     methods = len(missing) - len(names)
     names += [f"{methods} method{'s' * (methods > 1)}"] * bool(methods)
     sentences = [f"Without a record: {'; '.join(names)}."] * bool(names)
-    return sentences + list_incomparable(result.measured, result.comparison, others)
+    return sentences + list_incomparable(result.measured, result.comparison, result.of_other_data)
 
 
 def _list_leads(suite: Suite, opponents: list[Opponent]) -> str:

@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.papers.harness.attention_plot import find_attention_curves
 from benchmarks.papers.harness.comparison import Comparison
@@ -13,10 +12,9 @@ from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
     find_default,
-    list_rows_of_other_data,
-    read_measured,
     standard_deviation,
 )
+from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.run_notes import (
     format_cost,
@@ -89,24 +87,20 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 """
 
 
-def render_tables(folder: Path) -> str:
-    """Render the page of all suites that have records.
-
-    Args:
-        folder: of suites/ and results/.
-    """
+def render_tables(suites: Sequence[MeasuredSuite]) -> str:
+    """Render the page of all suites that have records."""
     sections = [OPENING]
-    for file in sorted((folder / "suites").glob("*.toml")):
-        suite = Suite.read(file)
-        if measured := read_measured(folder, suite):
-            comparison = Comparison.read(folder, suite, measured)
+    for each in suites:
+        suite, measured = each.suite, each.measured
+        if measured:
             picture = f"![{suite.title}](plots/{suite.name}.svg)"
             if collect_learning_curves(suite, measured):
                 picture += f"\n\n![Learning curves](plots/{suite.name}-curves.svg)"
             if find_attention_curves(measured):
                 picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"
-            others = list_rows_of_other_data(folder, suite, measured)
-            tables = render_suite(suite, measured, comparison, of_other_data=others)
+            tables = render_suite(
+                suite, measured, each.comparison, of_other_data=each.of_other_data
+            )
             sections.append(f"## {suite.title}\n\n{tables}\n\n{picture}\n")
     return "\n".join(sections)
 
