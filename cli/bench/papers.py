@@ -58,8 +58,7 @@ def papers_command(
             _render(folder)
             return
         # Imported here: the images of the service hold no benchmarks.
-        from benchmarks.papers.harness.comparison import Comparison  # noqa: PLC0415
-        from benchmarks.papers.harness.measured_rows import read_measured  # noqa: PLC0415
+        from benchmarks.papers.harness.measured_suite import MeasuredSuite  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
         from benchmarks.papers.harness.tables_page import render_suite  # noqa: PLC0415
@@ -89,13 +88,11 @@ def papers_command(
             suites = [each.shorten(QUICK_EPOCHS) for each in suites]
 
             def render_tables(found: Path) -> list[str]:
-                measured = ((each, read_measured(found, each)) for each in suites)
+                records = (MeasuredSuite.read(found, each) for each in suites)
                 return [
-                    render_suite(
-                        each, rows_of, Comparison.read(found, each, rows_of), has_findings=False
-                    )
-                    for each, rows_of in measured
-                    if rows_of
+                    render_suite(each.suite, each.measured, each.comparison, has_findings=False)
+                    for each in records
+                    if each.measured
                 ]
 
             succeeded = run_quickly(suites, selection, jobs, render_tables)

@@ -24,7 +24,8 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
     labels: dict[str, str] = {}
     columns: list[dict[str, str]] = []
     for records in shown:
-        suite, column = records.suite, dict[str, str]()
+        suite = records.suite
+        column: dict[str, str] = {}
         for each in records.measured:
             if each.row.role == "peer":
                 continue
@@ -33,9 +34,9 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
             column[each.row.name] = format_figure(suite, mean)
         columns.append(column)
     heads = [
-        f"{suite.title.split(':')[0]}, {suite.plot}"
-        + (", after a gap" if suite.headline == "after_a_gap" else "")
-        for suite in (records.suite for records in shown)
+        f"{records.suite.title.split(':')[0]}, {records.suite.plot}"
+        + (", after a gap" if records.suite.headline == "after_a_gap" else "")
+        for records in shown
     ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
     for name, label in labels.items():

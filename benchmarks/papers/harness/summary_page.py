@@ -114,9 +114,10 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
     """
     shown = {result.suite.name for result in results}
     missing = [
-        suite.title
-        for suite in (each.suite for each in suites)
-        if suite.name not in shown and any(row.recipe == "recommended" for row in suite.rows)
+        each.suite.title
+        for each in suites
+        if each.suite.name not in shown
+        and any(row.recipe == "recommended" for row in each.suite.rows)
     ]
     parts = [
         OPENING,
