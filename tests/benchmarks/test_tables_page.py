@@ -14,7 +14,7 @@ from benchmarks.papers.harness.tables_page import render_suite, render_tables
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, record_of, suite_in
 from training.evaluation.counting import CountingSettings
-from training.evaluation.report import Difference
+from training.evaluation.metrics import Lead
 
 
 @pytest.fixture
@@ -394,7 +394,7 @@ def with_counting(measured: MeasuredRow) -> MeasuredRow:
                         update={
                             "rows": record.report.rows | rows,
                             "ahead": record.report.ahead
-                            | {name: Difference(0.2, 0.1, 0.3) for name in rows},
+                            | {name: Lead(0.2, 0.1, 0.3) for name in rows},
                         }
                     )
                 }

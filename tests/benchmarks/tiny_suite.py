@@ -11,7 +11,8 @@ from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import Row, Suite, build_peer
 from tests import tiny
 from training.evaluation.counting import CountingSettings
-from training.evaluation.report import Difference, Report
+from training.evaluation.metrics import Lead
+from training.evaluation.report import Report
 
 SUITE = """
 title = "A tiny world"
@@ -123,7 +124,7 @@ def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
                 "model": later,
                 "model_withheld": later | {"accuracy": accuracy - 0.12},
             },
-            ahead={"popular_all_time": Difference(0.4, 0.3, 0.5)},
+            ahead={"popular_all_time": Lead(0.4, 0.3, 0.5)},
         ),
     )
 

@@ -13,6 +13,7 @@ The other targets of a question compete with a target like any other item.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -26,6 +27,19 @@ MISS = np.iinfo(np.int64).max
 
 SAMPLED = 100
 """Random items that a sampled metric ranks a target among."""
+
+
+class Lead(NamedTuple):
+    """How far one ranker is ahead of another in a metric, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -193,7 +207,7 @@ def paired_bootstrap(
     seed: int = 0,
     *,
     users: NDArray[np.int64] | None = None,
-) -> tuple[float, float, float]:
+) -> Lead:
     """Bootstrap the mean difference of `a` and `b` on the same questions, with a 95 % interval.
 
     The resamples are of users, each with all its questions: the questions of one user depend on
@@ -222,10 +236,9 @@ def paired_bootstrap(
         )
     differences = np.asarray(a) - np.asarray(b)
     generator = np.random.default_rng(seed)
+    mean = float(differences.mean())
     if users is not None and len(np.unique(users)) < len(users):
-        means = _resample_users(differences, users, draws, generator)
-        low, high = np.quantile(means, [0.025, 0.975])
-        return float(differences.mean()), float(low), float(high)
+        return summarise_draws(mean, _resample_users(differences, users, draws, generator))
     count = len(differences)
     values, counts = np.unique(differences, return_counts=True)
     if len(values) < count / 16:
@@ -234,8 +247,13 @@ def paired_bootstrap(
     else:
         resamples = (generator.integers(count, size=count) for _ in range(draws))
         means = np.array([differences[chosen].mean() for chosen in resamples])
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(differences.mean()), float(low), float(high)
+    return summarise_draws(mean, means)
+
+
+def summarise_draws(mean: float, draws: NDArray[np.float64]) -> Lead:
+    """Put a difference and the 2.5 % and 97.5 % quantiles of its resamples together."""
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Lead(mean, float(low), float(high))
 
 
 def _resample_users(

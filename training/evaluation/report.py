@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
@@ -17,20 +16,12 @@ from training.data.split import Split
 from training.evaluation.counting import COUNTING_LIVE, CountingSettings, fit_counting
 from training.evaluation.evaluate import evaluate, rank_targets, select_after_gap
 from training.evaluation.live_counts import use_counts
-from training.evaluation.metrics import SAMPLED, Ranks, paired_bootstrap
+from training.evaluation.metrics import SAMPLED, Lead, Ranks, paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
 
 MODEL = "model"
 WITHHELD = "model_withheld"
 LIVE = "model_live"
-
-
-class Difference(NamedTuple):
-    """The model's lead over a reference in one metric, with a 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 class Report(Measurements):
@@ -52,7 +43,7 @@ class Report(Measurements):
 
     rows: dict[str, dict[str, float]]
     after_a_gap: dict[str, dict[str, float]] = Field(default_factory=dict)
-    ahead: dict[str, Difference] = Field(default_factory=dict)
+    ahead: dict[str, Lead] = Field(default_factory=dict)
     counting: CountingSettings | None = None
     cold_targets: float = 0.0
 
@@ -172,12 +163,10 @@ def summarise_ranks(ranks_of: dict[str, Ranks], split: Split, counting: Counting
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         after_a_gap={name: _summarise_subset(ranks, later) for name, ranks in ranks_of.items()},
         ahead={
-            name: Difference(
-                *paired_bootstrap(
-                    own_live if name == COUNTING_LIVE else own,
-                    ranks.ndcg(10),
-                    users=split.test.users,
-                )
+            name: paired_bootstrap(
+                own_live if name == COUNTING_LIVE else own,
+                ranks.ndcg(10),
+                users=split.test.users,
             )
             for name, ranks in ranks_of.items()
             if name != MODEL

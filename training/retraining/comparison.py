@@ -13,9 +13,8 @@ from training.data.split import Questions, build_questions, build_questions_afte
 from training.evaluation.counting import COUNTING_LIVE, fit_counting
 from training.evaluation.evaluate import rank_targets
 from training.evaluation.live_counts import count_live, use_counts
-from training.evaluation.metrics import paired_bootstrap
+from training.evaluation.metrics import Lead, paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
-from training.evaluation.report import Difference
 from training.evaluation.scoring import ScoreBlock, score_questions
 from training.run import Fitted
 
@@ -49,7 +48,7 @@ class Comparison(Measurements):
     candidates: int
     known_to_champion: int
     rows: dict[str, dict[str, float]]
-    leads: dict[str, Difference]
+    leads: dict[str, Lead]
 
 
 def compare(
@@ -104,10 +103,8 @@ def compare(
         ),
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         leads={
-            name: Difference(
-                *paired_bootstrap(
-                    own, ranks.per_question(config.gate.metric), users=questions.users
-                )
+            name: paired_bootstrap(
+                own, ranks.per_question(config.gate.metric), users=questions.users
             )
             for name, ranks in ranks_of.items()
             if name != CHALLENGER

@@ -13,23 +13,11 @@ from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_le
 from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
+from training.evaluation.metrics import Lead, summarise_draws
 from training.evaluation.report import MODEL
 
 DRAWS = 2_000
 """Resamples of the users per interval."""
-
-
-class Lead(NamedTuple):
-    """The difference of a metric between two rows, with a 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return self.low > 0 or self.high < 0
 
 
 class Resamples(NamedTuple):
@@ -105,7 +93,7 @@ class Comparison:
             TrainingError: if one of them has no comparable record.
         """
         own, others = self._draw(row, other, subset, ranker, metric)
-        return _summarise(own.mean - others.mean, own.draws - others.draws)
+        return summarise_draws(own.mean - others.mean, own.draws - others.draws)
 
     def compare_relative(self, row: str, other: str, subset: Subset = "all") -> Lead:
         """Compute the same as a share of the other's own figure, which is resampled, too.
@@ -117,7 +105,7 @@ class Comparison:
         own, others = self._draw(row, other, subset, MODEL, None)
         mean = own.mean / others.mean - 1
         # Users who are all missed by the other row leave nothing to divide by.
-        return _summarise(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
+        return summarise_draws(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
 
     def _draw(
         self, row: str, other: str, subset: Subset, ranker: str, metric: str | None
@@ -255,11 +243,6 @@ class Comparison:
         generator = np.random.default_rng(0)
         drawn = (generator.integers(self.users, size=self.users) for _ in range(self.draws))
         return np.array([np.bincount(one, minlength=self.users) for one in drawn], np.float32)
-
-
-def _summarise(mean: float, draws: Float64[np.ndarray, " draws"]) -> Lead:
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return Lead(mean, float(low), float(high))
 
 
 def _resample_seeds(

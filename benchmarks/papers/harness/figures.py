@@ -1,7 +1,7 @@
 """Figures, leads and rows of tables, as the pages of results show them."""
 
-from benchmarks.papers.harness.comparison import Lead
 from benchmarks.papers.harness.suite import Suite
+from training.evaluation.metrics import Lead
 
 
 def format_figure(suite: Suite, value: float | None) -> str:

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.papers.harness.comparison import Lead
 from benchmarks.papers.harness.plot import STYLE, format_svg
 from benchmarks.papers.harness.summary_page import Opponent, SuiteResult
+from training.evaluation.metrics import Lead
 
 COLOURS = {
     "reference": "#6b7280",

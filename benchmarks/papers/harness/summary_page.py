@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.papers.harness.comparison import Comparison, Lead
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
@@ -17,6 +17,7 @@ from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.run_notes import list_incomparable
 from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.counting import COUNTING_LIVE
+from training.evaluation.metrics import Lead
 
 COLUMNS = ("reference", "rival", "peer", "method", "control")
 """Kinds of opponents, in the order of the page."""
