@@ -85,6 +85,24 @@ def test_trials_leave_rare_items_out_as_runs_do(folder: Path, suite: Suite) -> N
     assert len(values) == 2
 
 
+def test_settings_that_go_together_are_searched_as_tables() -> None:
+    pairs = [{"steps": 0}, {"steps": 9, "rate": 1}, {"steps": 9, "rate": 2}]
+    measured = []
+
+    def measure(settings: Settings) -> TuningTrial:
+        measured.append(settings)
+        kernel, weight = settings["encoder"], settings["encoder.weight"]
+        assert isinstance(kernel, dict)
+        assert isinstance(weight, int)
+        # Steps help with a rate of 2 alone.
+        value = {(9, 1): -1.0, (9, 2): 1.0}.get((kernel["steps"], kernel.get("rate")), 0.0)
+        return TuningTrial(settings=settings, value=value + weight / 10, seed=0)
+
+    trials = search_settings({"encoder": pairs, "encoder.weight": [1, 2]}, measure)
+    assert find_best(trials).settings == {"encoder": pairs[2], "encoder.weight": 2}
+    assert len(measured) == len(trials) == 3 + 1 + 2
+
+
 @given(
     st.lists(
         st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True), min_size=1, max_size=3

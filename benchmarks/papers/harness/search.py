@@ -10,7 +10,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TuningTrial
-from benchmarks.papers.harness.settings import Settings, merge
+from benchmarks.papers.harness.settings import Settings, digest, merge
 from benchmarks.papers.peers.config import PeerConfig
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
@@ -45,13 +45,15 @@ def search_settings(
 def _search_by_coordinate(
     search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], TuningTrial]
 ) -> tuple[TuningTrial, ...]:
-    measured: dict[tuple[JsonValue, ...], TuningTrial] = {}
+    measured: dict[str, TuningTrial] = {}
     names = [*search]
 
     def look_up(values: tuple[JsonValue, ...]) -> float:
-        if values not in measured:
-            measured[values] = measure(dict(zip(names, values, strict=True)))
-        return measured[values].value
+        settings = dict(zip(names, values, strict=True))
+        key = digest(settings)  # A value may be a table of settings that go together.
+        if key not in measured:
+            measured[key] = measure(settings)
+        return measured[key].value
 
     chosen = tuple(search[name][0] for name in names)
     before = None

@@ -99,7 +99,7 @@ class Row(Config):
     )
     """Values to choose from on the validation questions, by the dotted name of a setting, such as
     encoder.neighbours. One setting is changed at a time, in this order; the first value of each is
-    where the search begins."""
+    where the search begins. Settings that only matter together are tables, such as of encoder."""
     trials: tuple[Settings, ...] = ()
     """Or tables of such settings to choose from."""
 
