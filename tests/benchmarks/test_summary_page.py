@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.papers.harness.curve_plot import (
@@ -10,6 +11,7 @@ from benchmarks.papers.harness.curve_plot import (
 from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.measured_suite import read_measured_suites
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.suite import Suite
@@ -50,7 +52,7 @@ def summary_of(papers: Path) -> str:
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
     assert "- **A tiny world**. Ahead of all 3 references, rivals, peers that were run." in page
-    assert "Degree 2 50.00; lead **+31.00** (" in page
+    assert "Degree 2, one seed 50.00; lead **+31.00** (" in page
     assert "\nAhead of them all: A tiny world.\n" in page
     assert "Not ahead" not in page
 
@@ -58,11 +60,11 @@ def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
 def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     answers = {"mercer": [60, 62], "positional": [90], "degree_2": [60]}
     page = page_of(tmp_path, answers)
-    assert "Behind Positional, **-29.00** (" in page
-    assert "Not shown to be ahead of Degree 2, +1.00 (" in page
+    assert "Behind Positional, one seed, **-29.00** (" in page
+    assert "Not shown to be ahead of Degree 2, one seed, +1.00 (" in page
     assert "in the table's metric: A tiny world.\n" in page
     assert "Ahead of them all" not in page
-    assert page.index("Behind Positional") < page.index("## In one picture")
+    assert page.index("Behind Positional, one seed") < page.index("## In one picture")
 
 
 def test_the_reason_has_its_figures_from_the_records(tmp_path: Path) -> None:
@@ -88,24 +90,67 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
     assert [lead.mean for _, lead in opponents] == pytest.approx([5.1, 0.22, 0.525])
     drawn = draw_leads(results)
     assert digest_leads(results) in drawn
-    assert ">Degree 2</text>" in drawn
+    assert ">Degree 2, one seed</text>" in drawn
 
 
 def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> None:
     suite = DEFAULT.replace('role = "rival"', 'role = "method"')
     papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [70], "positional": [58]}, suite)
     page = summary_of(papers)
-    assert "Behind Degree 2, **-10.00**" in page or "ahead of Degree 2, -10.00" in page
-    assert "Positional, +2.00" in page
+    assert "Behind Degree 2, one seed, **-10.00**" in page
+    assert "Positional, one seed, +2.00" in page
     assert "Without a record: 1 method." in page
 
 
 def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
     ahead = "Ahead of all 2 references, rivals that were run."
-    assert "\nAhead of them all: A tiny world (no peer run).\n" in page
+    assert "\nAhead of those that were run: A tiny world (1 of 2 rivals and peers run).\n" in page
+    assert "Ahead of them all" not in page
     assert f"{ahead}\n  - Without a record: Positional; 1 method.\n" in page
     assert "| not run |" in page
+
+
+def test_the_best_of_some_rows_says_how_many_were_run(tmp_path: Path) -> None:
+    suite = DEFAULT.replace('role = "peer"\npeer = { kind = "rectools_sasrec" }', 'role = "rival"')
+    answers = {"mercer": [60], "degree_2": [40]}
+    assert " run) |" not in page_of(tmp_path / "all", answers)
+    page = page_of(tmp_path / "some", answers, suite)
+    (row,) = (line for line in page.splitlines() if line.startswith("| A tiny world |"))
+    assert "Degree 2, one seed 40.00; lead **+20.00** (" in row
+    assert row.count(" (1 of 2 run) |") == 1
+
+
+def test_a_trained_row_of_two_seeds_is_not_marked(tmp_path: Path) -> None:
+    suite = DEFAULT.replace('role = "rival"', 'role = "rival"\nseeds = 2')
+    page = page_of(tmp_path, {"mercer": [60], "degree_2": [40, 42]}, suite)
+    assert "Degree 2 41.00; lead **+19.00** (" in page
+
+
+def test_a_row_that_trains_nothing_is_not_marked(tmp_path: Path) -> None:
+    papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [40]})
+    file = papers / "results" / "tiny" / "degree_2-0.json"
+    Record.read(file).model_copy(update={"epochs": 0}).write(file)
+    assert "Degree 2 40.00; lead **+20.00** (" in summary_of(papers)
+
+
+def test_references_of_equal_ranks_count_once(tmp_path: Path) -> None:
+    papers = papers_with(tmp_path, {"mercer": [60]})
+    file = papers / "results" / "tiny" / "mercer-0.json"
+    record = Record.read(file)
+    assert record.questions_sha256 is not None
+    folder = papers / "results" / "tiny"
+    questions = RankedQuestions.read(RankedQuestions.find_file(folder, record.questions_sha256))
+    popular = questions.references["popular_all_time"]
+    third = encode_integers(np.repeat([0, 1, 0], [10, 10, 80]))
+    more = {"personal_frequency": popular, "repeat_last": third}
+    for name in more:
+        record.report.rows[name] = record.report.rows["popular_all_time"]
+    record.write(file)
+    questions.model_copy(update={"references": questions.references | more}).write(folder)
+    page = summary_of(papers)
+    assert "Ahead of all 2 references that were run." in page
+    assert "| popularity, all time 10.00;" in page
 
 
 def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
@@ -114,9 +159,9 @@ def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
     lines = summary_of(papers).splitlines()
     (first,) = (number for number, line in enumerate(lines) if "accuracy, after a gap" in line)
     assert "| 60.00 |" in lines[first]
-    assert "Positional 40.00;" in lines[first]
+    assert "Positional, one seed 40.00;" in lines[first]
     assert "accuracy, all | 60.00 |" in lines[first + 1]
-    assert "Positional 41.00;" in lines[first + 1]
+    assert "Positional, one seed 41.00;" in lines[first + 1]
 
 
 def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:

@@ -23,6 +23,12 @@ class MeasuredRow:
     records: tuple[Record, ...]
 
     @property
+    def label(self) -> str:
+        """Its label, which says so if training is random and only one seed was run."""
+        is_single = len(self.records) == 1 and self.records[0].epochs > 0
+        return f"{self.row.label}, one seed" if is_single else self.row.label
+
+    @property
     def reads_query_time(self) -> bool:
         """Whether the model reads the query time."""
         return self.row.time_class == "query time given"

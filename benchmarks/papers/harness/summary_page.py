@@ -50,7 +50,8 @@ event, and nobody could have asked them.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
-of one test period, a little narrow with few seeds, and not corrected for the number of comparisons.
+of one test period, a little narrow with few seeds, and not corrected for the number of comparisons;
+over a trained row *of one seed* it is of the users and the default's seeds alone, so narrower.
 *Ahead* and *behind* are said only where it leaves out zero. The best of a kind is the one with the
 best test figure.
 """
@@ -86,6 +87,11 @@ class SuiteResult(NamedTuple):
         suite = self.suite.model_copy(update={"headline": "all"})
         opponents = _measure_opponents(suite, self.measured, self.comparison, self.default)
         return self._replace(suite=suite, opponents=opponents)
+
+    def count_runs(self, kind: str) -> tuple[int, int]:
+        """Count the compared rows of a kind, and all that the suite has."""
+        run = sum(each.kind == kind for each in self.opponents)
+        return run, sum(row.role == kind for row in self.suite.rows)
 
     def find_best(self, kind: str) -> Opponent | None:
         """Find the opponent of a kind with the best figure."""
@@ -167,14 +173,22 @@ def _measure_opponents(
 def _list_opponents(
     measured: list[MeasuredRow], comparison: Comparison
 ) -> list[tuple[str, str, str]]:
-    """List names, labels and kinds; live counting is left out, since it reads another input."""
+    """List names, labels and kinds; live counting is left out, since it reads another input.
+
+    Of references with equal ranks the first is listed: where seen items are left out, those that
+    count a user's own items have nothing but popularity.
+    """
+    ranks = comparison.questions.references
+    distinct = {
+        ranks[name]: name
+        for name in reversed(collect_references(measured))
+        if name != COUNTING_LIVE and name in ranks
+    }
     references = [
-        (name, REFERENCES.get(name, name), "reference")
-        for name in collect_references(measured)
-        if name != COUNTING_LIVE and name in comparison.questions.references
+        (name, REFERENCES.get(name, name), "reference") for name in reversed(distinct.values())
     ]
     rows = [
-        (each.row.name, each.row.label, each.row.role)
+        (each.row.name, each.label, each.row.role)
         for each in measured
         if each.row.role != "default" and comparison.has(each.row.name)
     ]
@@ -197,23 +211,29 @@ def _measure_opponent(
 
 def _sum_up(results: Sequence[SuiteResult]) -> str:
     """Name the data sets where the default is not ahead of all others, then those where it is."""
-    titles: dict[bool, list[str]] = {False: [], True: []}
+    not_ahead: list[str] = []
+    ahead_of_all: list[str] = []
+    ahead_so_far: list[str] = []
     for result in results:
-        others = [each for each in result.opponents if each.kind in OTHERS]
-        is_ahead = all(each.lead.low > 0 for each in others)
-        kinds = {each.kind for each in others}
-        due = {row.role for row in result.suite.rows} & {*OTHERS} - kinds
-        not_run = f" (no {' and no '.join(sorted(due))} run)" if due else ""
-        titles[is_ahead].append(result.suite.title.partition(":")[0] + not_run)
-    lists = {
-        "Not ahead of every reference, rival and peer that was run, in the table's metric": False,
-        "Ahead of them all": True,
-    }
-    return "".join(
-        f"{text}: {'; '.join(titles[is_ahead])}.\n"
-        for text, is_ahead in lists.items()
-        if titles[is_ahead]
+        leads = [each.lead for each in result.opponents if each.kind in OTHERS]
+        runs = [result.count_runs(kind) for kind in ("rival", "peer")]
+        run, of = (sum(counts) for counts in zip(*runs, strict=True))
+        title = result.suite.title.partition(":")[0]
+        if run < of:
+            title += f" ({run} of {of} rivals and peers run)"
+        if any(lead.low <= 0 for lead in leads):
+            not_ahead.append(title)
+        else:
+            (ahead_of_all if run == of else ahead_so_far).append(title)
+    lists = (
+        (
+            "Not ahead of every reference, rival and peer that was run, in the table's metric",
+            not_ahead,
+        ),
+        ("Ahead of them all", ahead_of_all),
+        ("Ahead of those that were run", ahead_so_far),
     )
+    return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
 
 
 def _render_limits(result: SuiteResult) -> str:
@@ -302,10 +322,12 @@ def _format_result(result: SuiteResult, kinds: Sequence[str], metric: str) -> st
     cells = [suite.title, metric, format_figure(suite, own)]
     for kind in kinds:
         best = result.find_best(kind)
-        is_due = any(row.role == kind for row in suite.rows)
-        cells.append(
-            ("not run" if is_due else "") if best is None else _format_opponent(suite, best)
-        )
+        run, of = result.count_runs(kind)
+        if best is None:
+            cells.append("not run" if of else "")
+            continue
+        is_partial = kind != "reference" and run < of
+        cells.append(_format_opponent(suite, best) + f" ({run} of {of} run)" * is_partial)
     return format_row(cells)
 
 

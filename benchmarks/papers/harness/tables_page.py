@@ -46,7 +46,7 @@ The recommended recipe is what `kairos inspect` recommends for a suite's events;
 reasons, are in [recommended](recommended), and `--recommend` rewrites them from the data.
 [docs/results.md](../../docs/results.md) sums up what the tables say.
 
-- Mean ± standard deviation over seeds.
+- Mean ± standard deviation over seeds; a trained row without ± has one seed.
 - *kind*: the default is our recommended recipe; a control is the default without a part, such as
   times or the wide part; references count; a method is published, in our implementation; a rival is
   one that was made for repeats or baskets or reads the query time, or the default with another way
@@ -55,14 +55,16 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   vectors, weights of targets, most epochs and patience; SLRC too, at rates of its own and the best
   of three trials. What a row changes is in its suite.
 - The two rows of the default with another way to read time have no periods of the calendar, which
-  neither method has. The one with TO-RoPE has no table of positions, since it turns by order, and
+  neither method has. The one with TO-RoPE, which is ours after its abstract and public summaries,
+  as its authors publish no code, has no table of positions, since it turns by order, and
   feed-forward layers of 256, which bring its parameters near the default's.
 - *reads* is what a model reads of time: the order of events only, the intervals in the history, or
   also the query time. What an input is worth shows between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
   95 % interval in brackets: users are resampled, each with all questions, and so are the seeds of
   both rows. It is bold where the interval leaves out zero. It is an interval of this one test
-  period, a little narrow with few seeds, and not corrected for the number of rows.
+  period, a little narrow with few seeds, more so with one, and not corrected for the number of
+  rows.
 - Popularity is frozen at the last event before the test, on both sides of a lead; only counting,
   live, and the default's lead over it count up to each question. Leave-one-out suites have a test
   event per user, and train on other users' later events, as papers do and no deployment can.
