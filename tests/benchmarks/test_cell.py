@@ -88,6 +88,7 @@ def test_a_record_keeps_the_rank_of_every_target(
         assert values.mean() == pytest.approx(record.report.rows[name]["ndcg@10"])
     after = record.report.after_a_gap["model"]["questions"]
     assert questions.is_after_gap.sum() == after
+    assert len(questions.is_repeat) == rows["questions"]
 
 
 def test_a_record_keeps_the_learning_curve(ran: tuple[Record, list[ProgressEvent]]) -> None:

@@ -38,6 +38,7 @@ def comparison_of(
         users=encode_integers(users),
         targets=encode_integers(np.ones_like(users)),
         after_a_gap=encode_integers(np.ones_like(users)),
+        repeats=encode_integers(np.zeros_like(users)),
         cold_targets=0,
         counting=CountingSettings(),
         references={"popular_all_time": encode_integers(np.full_like(users, 2))},
@@ -163,6 +164,7 @@ def test_broken_ranks_name_their_record(suite: Suite, tmp_path: Path) -> None:
         ("users", "u1:eJw="),
         ("targets", "u1:not base64"),
         ("after_a_gap", encode_integers(np.arange(7))),
+        ("repeats", encode_integers(np.arange(7))),
         ("references", {"popular_all_time": "u1:eJw="}),
         ("references", {"popular_all_time": encode_integers(np.arange(7))}),
     ],
@@ -199,7 +201,7 @@ def test_rows_of_other_questions_are_not_compared(suite: Suite, tmp_path: Path) 
 def test_ranks_of_other_questions_are_an_error(suite: Suite, tmp_path: Path) -> None:
     ranked_rows(tmp_path, suite, {"mercer": [50]})
     (file,) = (tmp_path / "results" / "tiny" / "questions").iterdir()
-    with pytest.raises(TrainingError, match="there are 7 ranks of 100 targets"):
+    with pytest.raises(TrainingError, match="there are 7 values of 100 targets"):
         RankedQuestions.read(file).read_ranks(encode_integers(np.arange(7)))
 
 

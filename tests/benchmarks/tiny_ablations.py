@@ -99,6 +99,7 @@ def write_questions(folder: Path) -> None:
         users=encode_integers(number % USERS),
         targets=encode_integers(np.ones_like(number)),
         after_a_gap=encode_integers(np.ones_like(number)),
+        repeats=encode_integers(np.zeros_like(number)),
         cold_targets=0,
         counting=CountingSettings(),
         references={},

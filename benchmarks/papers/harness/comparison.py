@@ -1,7 +1,7 @@
 """Leads of rows over each other on the same questions, with intervals over users and seeds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, final
@@ -13,7 +13,7 @@ from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_le
 from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
-from training.evaluation.metrics import Lead, summarise_draws
+from training.evaluation.metrics import Lead, Ranks, summarise_draws
 from training.evaluation.report import MODEL
 
 DRAWS = 2_000
@@ -194,19 +194,40 @@ class Comparison:
         Raises:
             TrainingError: if the row or reference has no comparable record.
         """
-        reference = self.questions.references.get(name)
-        ranks = (
-            [self.questions.read_ranks(reference)]
-            if reference is not None
-            else [
-                self.questions.read_ranks(
-                    record.ranks.get(ranker, record.ranks[MODEL]),
-                    f"results/{record.suite}/{record.file_name}",
-                )
-                for record in self.find(name).records
-            ]
-        )
+        ranks = self._read_ranks(name, ranker)
         return np.array([each.per_question(metric or self.suite.plot) for each in ranks])
+
+    def list_recalls(
+        self, name: str, k: int, is_selected: Bool[np.ndarray, " targets"]
+    ) -> list[float]:
+        """Compute the recall of some of the targets, for every seed; a reference has one.
+
+        Args:
+            k: how many items are recommended.
+            is_selected: the targets, of which recall is averaged over the questions that have any.
+
+        Raises:
+            TrainingError: if the row or reference has no comparable record.
+        """
+        recalls = []
+        for each in self._read_ranks(name):
+            question = each.question[is_selected]
+            selected = replace(each, ranks=each.ranks[is_selected], question=question)
+            recalls.append(float(selected.recall(k)[np.unique(question)].mean()))
+        return recalls
+
+    def _read_ranks(self, name: str, ranker: str = MODEL) -> list[Ranks]:
+        """Read the ranks of all targets, for every seed; a reference has one."""
+        reference = self.questions.references.get(name)
+        if reference is not None:
+            return [self.questions.read_ranks(reference)]
+        return [
+            self.questions.read_ranks(
+                record.ranks.get(ranker, record.ranks[MODEL]),
+                f"results/{record.suite}/{record.file_name}",
+            )
+            for record in self.find(name).records
+        ]
 
     def find(self, name: str) -> MeasuredRow:
         """Find a row by name.

@@ -1,5 +1,8 @@
 """Figures, leads and rows of tables, as the pages of results show them."""
 
+import statistics
+
+from benchmarks.papers.harness.measured_rows import standard_deviation
 from benchmarks.papers.harness.suite import Suite
 from training.evaluation.metrics import Lead
 
@@ -9,6 +12,17 @@ def format_figure(suite: Suite, value: float | None) -> str:
     if value is None:
         return ""
     return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
+
+
+def format_spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
+    """Format the mean over seeds, with the standard deviation if there are several."""
+    if not values:
+        return ""
+    mean = format_figure(suite, statistics.mean(values))
+    mean = f"**{mean}**" if bold else mean
+    if len(values) == 1:
+        return mean
+    return f"{mean} ± {format_figure(suite, standard_deviation(values))}"
 
 
 def format_signed(suite: Suite, value: float) -> str:

@@ -73,6 +73,8 @@ class RankedQuestions(Config):
     """The number of targets of every question."""
     after_a_gap: str
     """1 for a question that is later than the last event of its history, else 0."""
+    repeats: str
+    """1 for a target that the history of its question holds, else 0."""
     cold_targets: int
     """Targets that the catalog does not hold."""
     counting: CountingSettings
@@ -87,8 +89,8 @@ class RankedQuestions(Config):
             # Not by the cached properties: copies with other values would keep them.
             if (found := len(decode_integers(getattr(self, name)))) != len(targets):
                 raise ValueError(f"{name} has {found} questions, and targets {len(targets)}")
-        for encoded in self.references.values():
-            _decode_ranks(encoded, targets)
+        for encoded in (self.repeats, *self.references.values()):
+            _decode_targets(encoded, targets)
         return self
 
     @classmethod
@@ -108,11 +110,13 @@ class RankedQuestions(Config):
         """
         later = np.zeros(len(split.test), dtype=np.int64)
         later[select_after_gap(split.dataset, split.test)] = 1
+        questions = build_questions(whole, split.test.ends, predict)
         return cls(
-            sha256=digest_questions(whole, build_questions(whole, split.test.ends, predict)),
+            sha256=digest_questions(whole, questions),
             users=encode_integers(split.test.users),
             targets=encode_integers(np.diff(split.test.target_offsets)),
             after_a_gap=encode_integers(later),
+            repeats=encode_integers(find_repeated_targets(whole, questions).astype(np.int64)),
             cold_targets=int(np.count_nonzero(split.test.target_rows == 0)),
             counting=counting,
             references={
@@ -171,6 +175,12 @@ class RankedQuestions(Config):
         later: Bool[np.ndarray, " questions"] = decode_integers(self.after_a_gap) == 1
         return later
 
+    @cached_property
+    def is_repeat(self) -> Bool[np.ndarray, " targets"]:
+        """Whether the history of its question holds each target."""
+        repeats: Bool[np.ndarray, " targets"] = decode_integers(self.repeats) == 1
+        return repeats
+
     def read_ranks(self, encoded: str, file: str = "a record") -> Ranks:
         """Decode the ranks of all targets, of a reference or of a record with this digest.
 
@@ -182,7 +192,7 @@ class RankedQuestions(Config):
         """
         counts = decode_integers(self.targets)
         try:
-            ranks = _decode_ranks(encoded, counts)
+            ranks = _decode_targets(encoded, counts)
         except ValueError as error:
             raise TrainingError(
                 f"the ranks of {file} are compressed integers, but cannot be read: {error}; "
@@ -195,14 +205,32 @@ class RankedQuestions(Config):
         )
 
 
-def _decode_ranks(
+def _decode_targets(
     encoded: str, counts: Int64[np.ndarray, " questions"]
 ) -> Int64[np.ndarray, " targets"]:
-    """Decode the ranks of all targets, of which every question has so many."""
-    ranks = decode_integers(encoded)
-    if len(ranks) != counts.sum():
-        raise ValueError(f"there are {len(ranks)} ranks of {counts.sum()} targets")
-    return ranks
+    """Decode a number of each target, of which every question has so many."""
+    values = decode_integers(encoded)
+    if len(values) != counts.sum():
+        raise ValueError(f"there are {len(values)} values of {counts.sum()} targets")
+    return values
+
+
+def find_repeated_targets(whole: Dataset, questions: Questions) -> Bool[np.ndarray, " targets"]:
+    """Find the targets that the history of their question holds.
+
+    Args:
+        whole: a data set whose catalog holds all items.
+        questions: of that data set.
+    """
+    items = len(whole.catalog) + 1
+    pairs, first = np.unique(whole.user_of * items + whole.rows, return_index=True)
+    asked = questions.question_of
+    targets = questions.users[asked] * items + questions.target_rows
+    # Events are in order, so a pair's first event is in the history if any is.
+    repeated: Bool[np.ndarray, " targets"] = (
+        first[np.searchsorted(pairs, targets)] < questions.ends[asked]
+    )
+    return repeated
 
 
 def digest_questions(whole: Dataset, questions: Questions) -> str:

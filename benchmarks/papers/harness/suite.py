@@ -337,6 +337,12 @@ class Suite(Config):
         fit = self.base.get("fit")
         return fit.get("monitor", "ndcg@10") if isinstance(fit, dict) else "ndcg@10"
 
+    @property
+    def excludes_seen(self) -> bool:
+        """Whether items of the history are left out of the ranking."""
+        data = self.base.get("data")
+        return isinstance(data, dict) and data.get("exclude_seen", False) is True
+
     def _find_recipe(self, row: Row) -> Settings:
         if row.recipe == "base":
             return self.base

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from benchmarks.papers.harness.attention_plot import find_attention_curves
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.curve_plot import collect_learning_curves
-from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
+from benchmarks.papers.harness.figures import format_figure, format_lead, format_row, format_spread
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
     find_default,
-    standard_deviation,
 )
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
+from benchmarks.papers.harness.repeats_table import render_repeats_table
 from benchmarks.papers.harness.run_notes import (
     format_cost,
     format_ends,
@@ -71,6 +71,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - With the query time withheld a model is queried as of the user's last event. Popularity is that of
   then, too, often weeks older than the frozen one: the difference is not the worth of the query
   time alone.
+- Repeats are targets that the user's history holds; a table tells them from new items where there
+  are both, since finding the one says little of finding the other (Li et al. 2023).
 - A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
   same of time.
 - CPU seconds are of a whole run on one thread, with validation, refit, test and the ranks of the
@@ -128,6 +130,7 @@ def render_suite(
         _render_table(suite, measured, comparison),
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
+        render_repeats_table(comparison),
         format_runs(measured),
         format_cost(measured),
         format_peers(suite, measured),
@@ -201,14 +204,14 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         ]
         is_ahead = _is_ahead_of_all(suite, comparison, each, same_inputs)
         cells = [
-            _format_spread(
+            format_spread(
                 suite,
                 each.list_headline(suite, metric),
                 bold=is_ahead and metric == suite.plot,
             )
             for metric in metrics
         ]
-        cells += [_format_spread(suite, each.list_given(suite.plot))] * is_gap
+        cells += [format_spread(suite, each.list_given(suite.plot))] * is_gap
         if default is not None:
             cells.append(
                 "" if each is default else _format_lead(suite, comparison, default, each.row.name)
@@ -298,7 +301,7 @@ def _render_spreads(
     """Render a table of spreads over seeds, from the values of every seed per row and column."""
     table = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
     for each, columns in lines:
-        spreads = (_format_spread(suite, values) for values in columns)
+        spreads = (format_spread(suite, values) for values in columns)
         table.append(format_row([each.row.label, *spreads]))
     return "\n".join(table)
 
@@ -312,13 +315,3 @@ def _format_published(suite: Suite, row: Row) -> str:
         for metric, value in row.published.figures.items()
     )
     return f"{figures} ({row.published.source})"
-
-
-def _format_spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
-    if not values:
-        return ""
-    mean = format_figure(suite, statistics.mean(values))
-    mean = f"**{mean}**" if bold else mean
-    return (
-        f"{mean} ± {format_figure(suite, standard_deviation(values))}" if len(values) > 1 else mean
-    )

@@ -1,0 +1,40 @@
+"""The table that tells repeats from new items, as Li et al. 2023 ask of next baskets.
+
+Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Reality Check", TOIS
+    2023: whether a model repeats or explores well are two questions.
+"""
+
+from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.figures import format_row, format_spread
+from benchmarks.papers.harness.measured_rows import collect_references
+from benchmarks.papers.harness.references import REFERENCES
+from training.evaluation.counting import COUNTING_LIVE
+
+
+def render_repeats_table(comparison: Comparison | None) -> str:
+    """Render the recall of targets that the history holds, and of the others.
+
+    Empty where there is only one kind of target, or where seen items are left out.
+    """
+    if comparison is None or comparison.suite.excludes_seen:
+        return ""
+    is_repeat = comparison.questions.is_repeat
+    if is_repeat.all() or not is_repeat.any():
+        return ""
+    suite = comparison.suite
+    k = 1 if suite.plot == "accuracy" else 10
+    head = [
+        f"repeats: {is_repeat.mean():.0%} of {len(is_repeat):,} targets",
+        f"recall@{k} of repeats",
+        f"recall@{k} of new items",
+    ]
+    labels = {
+        name: REFERENCES.get(name, name)
+        for name in collect_references([*comparison.measured])
+        if name != COUNTING_LIVE and name in comparison.questions.references
+    } | {each.row.name: each.row.label for each in comparison.measured}
+    lines = [format_row(head), format_row(["---", "---:", "---:"])]
+    for name, label in labels.items():
+        columns = (comparison.list_recalls(name, k, each) for each in (is_repeat, ~is_repeat))
+        lines.append(format_row([label, *(format_spread(suite, values) for values in columns)]))
+    return "\n".join(lines)
