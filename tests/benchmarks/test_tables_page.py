@@ -7,7 +7,7 @@ from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
 from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
-from benchmarks.papers.harness.record import CurvePoint, TuningTrial
+from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
 from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.tables_page import render_suite, render_tables
@@ -198,21 +198,23 @@ def test_a_seed_of_other_data_is_named(suite: Suite, tmp_path: Path) -> None:
     assert "Records of other data are left out: Mercer." in page
 
 
-def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
-    def with_curve(row: MeasuredRow, values: list[float]) -> MeasuredRow:
-        curve = tuple(
-            CurvePoint(
-                epoch=epoch,
-                seconds=epoch,
-                cpu_seconds=epoch,
-                loss=1.0,
-                validation={"accuracy": value},
-            )
-            for epoch, value in enumerate(values, 1)
+def with_curve(row: MeasuredRow, values: list[float], **changes: object) -> MeasuredRow:
+    """Give the last record of a row a learning curve."""
+    curve = tuple(
+        CurvePoint(
+            epoch=epoch,
+            seconds=epoch,
+            cpu_seconds=epoch,
+            loss=1.0,
+            validation={"accuracy": value},
         )
-        last = row.records[-1].model_copy(update={"curve": curve})
-        return MeasuredRow(row.row, (*row.records[:-1], last))
+        for epoch, value in enumerate(values, 1)
+    )
+    last = row.records[-1].model_copy(update={"curve": curve, **changes})
+    return MeasuredRow(row.row, (*row.records[:-1], last))
 
+
+def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "best after the last epoch" not in page
     mercer, positional, degree_2 = measured
@@ -222,6 +224,24 @@ def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[Meas
         with_curve(degree_2, [0.1, 0.3, 0.3]),
     ]
     assert "so not shown to be at its best: Positional." in render_suite(suite, rows)
+
+
+def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
+    run = PeerRun(fit_seconds=1, test_seconds=1, peak_mib=1, known_items=1, versions={})
+    positional = measured[1]
+
+    def page_of(values: list[float]) -> str:
+        peer = with_curve(positional, values, peer=run, config={"patience": 2, "max_history": 9})
+        return render_suite(suite, [measured[0], peer])
+
+    ended = (
+        "Ended by the budget before patience ran out, so not shown to be at its best: Positional."
+    )
+    assert ended in page_of([0.1, 0.3, 0.2])
+    assert ended not in page_of([0.1, 0.3, 0.2, 0.2])
+    # One that still rose is named once.
+    assert ended not in page_of([0.1, 0.2, 0.3])
+    assert "Positional." in page_of([0.1, 0.2, 0.3]).partition("With some seed best after")[2]
 
 
 def test_the_days_of_the_records_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:

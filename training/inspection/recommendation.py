@@ -225,7 +225,7 @@ def _choose_calendar_phase(profile: DataProfile) -> Reason:
         return Reason(
             "wide.calendar",
             False,
-            "half of the events follow the user's last one within "
+            "half of the gaps between a user's instants are within "
             f"{profile.gaps.median:,.0f} seconds: the phase of the query time would name the "
             "session, and training memorise it",
         )

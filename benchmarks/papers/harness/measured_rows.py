@@ -67,6 +67,22 @@ class MeasuredRow:
         )
         return any(len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in curves)
 
+    def is_cut_short(self, metric: str) -> bool:
+        """Whether the budget of a peer ended its fit before its patience did.
+
+        It is not shown to have reached its best, then, either.
+        """
+        curves = (
+            [point.validation[metric] for point in record.curve if metric in point.validation]
+            for record in self.records
+            if record.peer is not None
+        )
+        patience = self.records[0].config.get("patience", 0)
+        return any(
+            curve and isinstance(patience, int) and len(curve) - curve.index(max(curve)) <= patience
+            for curve in curves
+        )
+
     def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows.get(ranker, {}) for record in self.records)
         return [row[metric] for row in rankers if metric in row]

@@ -21,7 +21,7 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
         suites: all, whose columns of the table are those of `SUITES`.
     """
     shown = _select_columns(suites)
-    labels: dict[str, str] = {}
+    labels: dict[str, None] = {}  # A row of one name may be another model in another suite.
     columns: list[dict[str, str]] = []
     for records in shown:
         suite = records.suite
@@ -29,9 +29,9 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
         for each in records.measured:
             if each.row.role == "peer":
                 continue
-            labels.setdefault(each.row.name, each.row.label)
             mean = statistics.mean(each.list_headline(suite, suite.plot))
-            column[each.row.name] = format_figure(suite, mean)
+            column[each.row.label] = format_figure(suite, mean)
+        labels.update(dict.fromkeys(column))
         columns.append(column)
     heads = [
         f"{records.suite.title.split(':')[0]}, {records.suite.plot}"
@@ -39,8 +39,8 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
         for records in shown
     ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
-    for name, label in labels.items():
-        lines.append(format_row([label, *(column.get(name, "") for column in columns)]))
+    for label in labels:
+        lines.append(format_row([label, *(column.get(label, "") for column in columns)]))
     return "\n".join(lines)
 
 

@@ -224,11 +224,11 @@ def find_repeated_targets(whole: Dataset, questions: Questions) -> Bool[np.ndarr
     """
     items = len(whole.catalog) + 1
     pairs, first = np.unique(whole.user_of * items + whole.rows, return_index=True)
-    asked = questions.question_of
-    targets = questions.users[asked] * items + questions.target_rows
+    question_of = questions.question_of
+    targets = questions.users[question_of] * items + questions.target_rows
     # Events are in order, so a pair's first event is in the history if any is.
     repeated: Bool[np.ndarray, " targets"] = (
-        first[np.searchsorted(pairs, targets)] < questions.ends[asked]
+        first[np.searchsorted(pairs, targets)] < questions.ends[question_of]
     )
     return repeated
 

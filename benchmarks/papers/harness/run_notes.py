@@ -53,8 +53,9 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
         if each.row.budget_seconds is not None
     )
     return (
-        f"A fit of a peer ends with the epoch in which it has taken {suite.peer_budget_seconds:g} "
-        f"CPU seconds{longer}. Their width and heads are those of the suite's base recipe. Latest "
+        "A trial of a peer ends by patience, or with the epoch in which it has taken "
+        f"{suite.peer_budget_seconds:g} CPU seconds{longer}; the fit for the test takes as many "
+        "epochs as were best. Their width and heads are those of the suite's base recipe. Latest "
         f"events of a history that peers read: {', '.join(read)}."
     )
 
@@ -62,12 +63,20 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
 def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
     """Name the rows that might be better with more epochs."""
     rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.plot)]
-    if not rising:
-        return ""
-    return (
+    cut = [
+        each.row.label
+        for each in measured
+        if each.is_cut_short(suite.plot) and each.row.label not in rising
+    ]
+    sentences = [
         "With some seed best after the last epoch of the fit, so not shown to be at its best: "
         f"{'; '.join(rising)}."
-    )
+    ] * bool(rising)
+    sentences += [
+        "Ended by the budget before patience ran out, so not shown to be at its best: "
+        f"{'; '.join(cut)}."
+    ] * bool(cut)
+    return " ".join(sentences)
 
 
 def format_ends(measured: list[MeasuredRow], comparison: Comparison | None) -> str:

@@ -39,8 +39,9 @@ OPENING = """\
 A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
 with a seed is one run, in its own process with one thread by default. Its record in `results/`
 holds settings, data digest, machine, command, durations, the learning curve, the whole report and
-the rank of every target, so that any two rows can be compared question by question; the page shows
-the records whose settings equal the suites'. Only the retail data ships with Kairos.
+the rank of every target, so that any two rows can be compared question by question (those of
+`stackoverflow-degree` are older and have neither curve nor ranks); the page shows the records whose
+settings equal the suites'. Only the retail data ships with Kairos.
 
 The recommended recipe is what `kairos inspect` recommends for a suite's events; the recipes, with
 reasons, are in [recommended](recommended), and `--recommend` rewrites them from the data.
@@ -49,8 +50,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - Mean ± standard deviation over seeds; a trained row without ± has one seed.
 - *kind*: the default is our recommended recipe; a control is the default without a part, such as
   times or the wide part; references count; a method is published, in our implementation; a rival is
-  one that was made for repeats or baskets or reads the query time, or the default with another way
-  to read time; a peer is another library's implementation, run by that library.
+  one that was made for repeats or baskets, or the default with another way to read time; a peer is
+  another library's implementation, run by that library.
 - Methods train as the default does: the same tokens per step, learning rates, starting item
   vectors, weights of targets, most epochs and patience; SLRC too, at rates of its own and the best
   of three trials. What a row changes is in its suite.
@@ -78,15 +79,16 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - CPU seconds are of a whole run on one thread, with validation, refit, test and the ranks of the
   references, without the choice of settings. Those of a peer are of the refit, the test and the
   references, its other fits being that choice. Of rows that only count, the references are most.
-- Ties count against the model (`training/evaluation/metrics.py`), which costs the references up to
-  0.001; our models break ties by popularity. References that are no row of a suite, and every row
+- Ties count against the model (`training/evaluation/metrics.py`), which costs references that have
+  them; our models break ties by popularity. References that are no row of a suite, and every row
   whose recipe has `refit_before_test`, are fitted on all events before the test, after settings and
   epochs were chosen on the validation part.
-- Learning curves are of the first seed. Minutes are of fit and validation; peers validate on a
-  sample of the questions. Models with a wide part count popularity up to each validation question.
+- Learning curves are of the first seed. Minutes are of fit and validation; peers validate on at
+  most 5,000 questions, a sample if there are more. Models with a wide part count popularity up to
+  each validation question.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
-  other, so there a peer's figure is of another task than its training. Beside two or three trials
-  of a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
+  other, so there a peer's figure is of another task than its training. Beside one to five trials of
+  a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
   weighs steps of sessions less, so do the peers of RecTools; RePlay weighs all targets alike.
 """
 
