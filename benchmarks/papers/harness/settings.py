@@ -17,9 +17,9 @@ SHARED_FIELDS = ("dim", "dropout", "max_history")
 
 
 def inherit_sizes(encoder: JsonValue, peer: Settings) -> Settings:
-    """Give a peer the sizes of the suite's encoder, unless it has its own."""
+    """Give a transformer the sizes of the suite's encoder, unless it has its own."""
     sizes = {"dim": "dim", "heads": "heads", "layers": "blocks", "max_history": "max_history"}
-    if not isinstance(encoder, dict):
+    if not isinstance(encoder, dict) or peer.get("kind") == "rectools_ease":
         return peer
     return {own: encoder[name] for name, own in sizes.items() if name in encoder} | peer
 

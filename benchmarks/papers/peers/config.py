@@ -12,20 +12,8 @@ Library = Literal["rectools", "replay"]
 class _PeerBase(Config):
     """The settings that all peers have."""
 
-    dim: PositiveInt = 64
-    """Width of the model."""
-    blocks: PositiveInt = 2
-    """Transformer blocks."""
-    heads: PositiveInt = 2
-    """Attention heads."""
-    dropout: float = Field(default=0.2, ge=0, lt=1)
-    """Dropout rate."""
     max_history: PositiveInt = 200
     """Events that the model reads, the latest of a history."""
-    learning_rate: PositiveFloat = 1e-3
-    """Of Adam, constant, with the library's betas of 0.9 and 0.98."""
-    batch_size: PositiveInt = 128
-    """Sequences per batch."""
     windows: Literal["latest", "all"] = "latest"
     """Training targets of a longer history: the latest `max_history`, as the libraries choose them,
     or all, in windows."""
@@ -45,7 +33,39 @@ class _PeerBase(Config):
     epochs; otherwise of the best epoch's weights."""
 
 
-class RecToolsLoss(_PeerBase):
+class _TransformerBase(_PeerBase):
+    """The settings of all transformers."""
+
+    dim: PositiveInt = 64
+    """Width of the model."""
+    blocks: PositiveInt = 2
+    """Transformer blocks."""
+    heads: PositiveInt = 2
+    """Attention heads."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout rate."""
+    learning_rate: PositiveFloat = 1e-3
+    """Of Adam, constant, with the library's betas of 0.9 and 0.98."""
+    batch_size: PositiveInt = 128
+    """Sequences per batch."""
+
+
+class RecToolsEASEConfig(_PeerBase):
+    """EASE of RecTools (`EASEModel`; Steck 2019): a linear map of the items of a history.
+
+    It reads neither their order nor their times, and is computed at once, in one epoch.
+    """
+
+    kind: Literal["rectools_ease"] = "rectools_ease"
+    max_history: PositiveInt = 1_000
+    """Events that the model reads, the latest of a history."""
+    epochs: Literal[1] = 1
+    """Fixed: the weights have a closed form."""
+    regularization: PositiveFloat = 500.0
+    """Added to the diagonal of the items' co-occurrences (lambda)."""
+
+
+class RecToolsLoss(_TransformerBase):
     """The losses of RecTools."""
 
     loss: Literal["softmax", "sampled_softmax", "BCE", "gBCE"] = "softmax"
@@ -92,7 +112,7 @@ class RecToolsHSTUConfig(RecToolsLoss):
     """Attention bias of the distance in positions (`relative_pos_attention`)."""
 
 
-class _RePlayLoss(_PeerBase):
+class _RePlayLoss(_TransformerBase):
     """The losses of RePlay."""
 
     loss: Literal["CE", "BCE"] = "CE"
@@ -122,7 +142,8 @@ class RePlayTiSASRecConfig(_RePlayLoss):
 
 
 PeerConfig = Annotated[
-    RecToolsSASRecConfig
+    RecToolsEASEConfig
+    | RecToolsSASRecConfig
     | RecToolsLiGRConfig
     | RecToolsHSTUConfig
     | RePlaySASRecConfig

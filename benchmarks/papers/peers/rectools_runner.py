@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning import Callback, Trainer, seed_everything
 from rectools import Columns
 from rectools.dataset import Dataset
-from rectools.models import SASRecModel
+from rectools.models import EASEModel, SASRecModel
 from rectools.models.nn.item_net import IdEmbeddingsItemNet
 from rectools.models.nn.transformers.hstu import HSTUModel
 from rectools.models.nn.transformers.ligr import LiGRLayers
@@ -162,9 +162,62 @@ class RecTools:
         return SASRecModel(**arguments)
 
 
+class EASE:
+    """EASE of RecTools, fitted by the library, in one step that learns from every sequence.
+
+    Scores are the items of a history times the weights, as the paper has them (Steck 2019,
+    equation 8); the library's `recommend` multiplies by the transposed weights.
+    """
+
+    def __init__(self, task, sequences):
+        self._sequences = sequences
+        self._model = EASEModel(regularization=task.settings["regularization"])
+        self.known = find_trained_rows(sequences)
+
+    @property
+    def parameters(self):
+        """Number of learned parameters."""
+        return self._model.weight.size
+
+    def fit(self, _, finish_epoch):
+        """Compute the weights. An item counts once per sequence."""
+        sequences = self._sequences
+        users = np.repeat(np.arange(len(sequences)), np.diff(sequences.offsets))
+        table = pd.DataFrame({Columns.User: users, Columns.Item: sequences.rows})
+        table = table.drop_duplicates().assign(
+            **{Columns.Weight: 1.0, Columns.Datetime: pd.Timestamp(0)}
+        )
+        dataset = Dataset.construct(table)
+        self._model.fit(dataset)
+        self._row_of = dataset.item_id_map.external_ids.astype(np.int64)
+        finish_epoch()
+
+    def score(self, rows, times, query_times):  # noqa: ARG002 - times are what others read
+        """Score every row for some histories."""
+        histories = np.zeros((len(rows), len(self.known)), dtype=np.float32)
+        np.put_along_axis(histories, rows.astype(np.int64), 1.0, axis=1)
+        scores = np.zeros_like(histories)
+        scores[:, self._row_of] = histories[:, self._row_of] @ self._model.weight
+        return scores
+
+    def save(self):
+        """Return the weights; nothing changes them."""
+        return self._model.weight
+
+    def restore(self, weights):
+        """Set weights that `save` returned."""
+        self._model.weight = weights
+
+
+def build(task, sequences):
+    """Build the peer of a task."""
+    peer = EASE if task.settings["kind"] == "rectools_ease" else RecTools
+    return peer(task, sequences)
+
+
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     run_task(
-        Path(sys.argv[1]), RecTools, ("rectools", "torch", "pytorch_lightning", "numpy", "pandas")
+        Path(sys.argv[1]), build, ("rectools", "torch", "pytorch_lightning", "numpy", "pandas")
     )

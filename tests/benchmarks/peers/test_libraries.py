@@ -61,13 +61,17 @@ def test_a_library_learns_a_chain(kind: int, settings: dict[str, object], tmp_pa
 
 @pytest.mark.parametrize("kind", ["rectools_sasrec", "rectools_ligr", "rectools_hstu"])
 def test_scores_are_those_of_rectools_recommendations(kind: str) -> None:
+    run_in_rectools("rectools_recommendations", kind)
+
+
+def test_scores_of_ease_are_those_of_its_paper() -> None:
+    run_in_rectools("rectools_ease")
+
+
+def run_in_rectools(module: str, *arguments: str) -> None:
+    """Run a module beside this one in the environment of RecTools."""
     done = subprocess.run(
-        [
-            find_interpreter("rectools"),
-            "-m",
-            "tests.benchmarks.peers.rectools_recommendations",
-            kind,
-        ],
+        [find_interpreter("rectools"), "-m", f"tests.benchmarks.peers.{module}", *arguments],
         cwd=CODE,
         env=os.environ | {"PYTHONPATH": str(CODE), "OMP_NUM_THREADS": "1"},
         capture_output=True,
