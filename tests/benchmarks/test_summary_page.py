@@ -127,11 +127,13 @@ def test_a_trained_row_of_two_seeds_is_not_marked(tmp_path: Path) -> None:
     assert "Degree 2 41.00; lead **+19.00** (" in page
 
 
-def test_a_row_that_trains_nothing_is_not_marked(tmp_path: Path) -> None:
+def test_a_row_without_a_random_training_is_not_marked(tmp_path: Path) -> None:
     papers = papers_with(tmp_path, {"mercer": [60], "degree_2": [40]})
     file = papers / "results" / "tiny" / "degree_2-0.json"
-    Record.read(file).model_copy(update={"epochs": 0}).write(file)
-    assert "Degree 2 40.00; lead **+20.00** (" in summary_of(papers)
+    record = Record.read(file)
+    for change in ({"epochs": 0}, {"config": {"kind": "rectools_ease"}}):
+        record.model_copy(update=change).write(file)
+        assert "Degree 2 40.00; lead **+20.00** (" in summary_of(papers)
 
 
 def test_references_of_equal_ranks_count_once(tmp_path: Path) -> None:

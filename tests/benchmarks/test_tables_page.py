@@ -230,8 +230,9 @@ def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[Meas
     run = PeerRun(fit_seconds=1, test_seconds=1, peak_mib=1, known_items=1, versions={})
     positional = measured[1]
 
-    def page_of(values: list[float]) -> str:
-        peer = with_curve(positional, values, peer=run, config={"patience": 2, "max_history": 9})
+    def page_of(values: list[float], epochs: int = 9) -> str:
+        config = {"patience": 2, "max_history": 9, "epochs": epochs}
+        peer = with_curve(positional, values, peer=run, config=config)
         return render_suite(suite, [measured[0], peer])
 
     ended = (
@@ -239,6 +240,7 @@ def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[Meas
     )
     assert ended in page_of([0.1, 0.3, 0.2])
     assert ended not in page_of([0.1, 0.3, 0.2, 0.2])
+    assert ended not in page_of([0.1, 0.3, 0.2], epochs=3)
     # One that still rose is named once.
     assert ended not in page_of([0.1, 0.2, 0.3])
     assert "Positional." in page_of([0.1, 0.2, 0.3]).partition("With some seed best after")[2]

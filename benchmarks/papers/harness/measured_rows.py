@@ -25,7 +25,9 @@ class MeasuredRow:
     @property
     def label(self) -> str:
         """Its label, which says so if training is random and only one seed was run."""
-        is_single = len(self.records) == 1 and self.records[0].epochs > 0
+        record = self.records[0]
+        is_random = record.epochs > 0 and record.config.get("kind") != "rectools_ease"
+        is_single = len(self.records) == 1 and is_random
         return f"{self.row.label}, one seed" if is_single else self.row.label
 
     @property
@@ -77,9 +79,12 @@ class MeasuredRow:
             for record in self.records
             if record.peer is not None
         )
-        patience = self.records[0].config.get("patience", 0)
+        config = self.records[0].config
+        patience, epochs = (config.get(name, 0) for name in ("patience", "epochs"))
+        assert isinstance(patience, int)
+        assert isinstance(epochs, int)
         return any(
-            curve and isinstance(patience, int) and len(curve) - curve.index(max(curve)) <= patience
+            curve and len(curve) < epochs and len(curve) - curve.index(max(curve)) <= patience
             for curve in curves
         )
 
