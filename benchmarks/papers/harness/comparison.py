@@ -9,10 +9,16 @@ from typing import NamedTuple, final
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
-from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_leading_record
+from benchmarks.papers.harness.measured_rows import (
+    MeasuredRow,
+    Subset,
+    collect_references,
+    find_leading_record,
+)
 from benchmarks.papers.harness.question_ranks import RankedQuestions, decode_integers
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
+from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.metrics import Lead, Ranks, summarise_draws
 from training.evaluation.report import MODEL
 
@@ -149,6 +155,14 @@ class Comparison:
     def count_targets(self) -> int:
         """Count the targets of all questions."""
         return int(decode_integers(self.questions.targets).sum())
+
+    def list_references(self) -> list[str]:
+        """List the references that can be compared; live counting is not, as its input differs."""
+        return [
+            name
+            for name in collect_references([*self.measured])
+            if name != COUNTING_LIVE and name in self.questions.references
+        ]
 
     def has(self, name: str) -> bool:
         """Return whether a row or reference can be compared."""

@@ -9,6 +9,7 @@ from typing import Literal
 from benchmarks.papers.harness.record import Record, name_record
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.peers.config import CLOSED_FORMS
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 Subset = Literal["all", "after_a_gap"]
@@ -24,9 +25,9 @@ class MeasuredRow:
 
     @property
     def label(self) -> str:
-        """Its label, which says so if training is random and only one seed was run."""
+        """Its label, marked "one seed" if training is random and no second seed was run."""
         record = self.records[0]
-        is_random = record.epochs > 0 and record.config.get("kind") != "rectools_ease"
+        is_random = record.epochs > 0 and record.config.get("kind") not in CLOSED_FORMS
         is_single = len(self.records) == 1 and is_random
         return f"{self.row.label}, one seed" if is_single else self.row.label
 
@@ -63,30 +64,32 @@ class MeasuredRow:
 
         Such a row is not shown to have reached its best within its epochs or its budget.
         """
-        curves = (
-            [point.validation[metric] for point in record.curve if metric in point.validation]
-            for record in self.records
+        return any(
+            len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in self._list_curves(metric)
         )
-        return any(len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in curves)
 
     def is_cut_short(self, metric: str) -> bool:
         """Whether the budget of a peer ended its fit before its patience did.
 
         It is not shown to have reached its best, then, either.
         """
-        curves = (
-            [point.validation[metric] for point in record.curve if metric in point.validation]
-            for record in self.records
-            if record.peer is not None
-        )
+        if self.records[0].peer is None:
+            return False
         config = self.records[0].config
         patience, epochs = (config.get(name, 0) for name in ("patience", "epochs"))
         assert isinstance(patience, int)
         assert isinstance(epochs, int)
         return any(
             curve and len(curve) < epochs and len(curve) - curve.index(max(curve)) <= patience
-            for curve in curves
+            for curve in self._list_curves(metric)
         )
+
+    def _list_curves(self, metric: str) -> list[list[float]]:
+        """List the metric on the validation questions by epoch, of every seed."""
+        return [
+            [point.validation[metric] for point in record.curve if metric in point.validation]
+            for record in self.records
+        ]
 
     def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows.get(ranker, {}) for record in self.records)

@@ -1,4 +1,4 @@
-"""The table that tells repeats from new items, as Li et al. 2023 ask of next baskets.
+"""The recall of repeats and of new items apart, as Li et al. 2023 report next baskets.
 
 Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Reality Check", TOIS
     2023: whether a model repeats or explores well are two questions.
@@ -6,9 +6,7 @@ Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Real
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import format_row, format_spread
-from benchmarks.papers.harness.measured_rows import collect_references
 from benchmarks.papers.harness.references import REFERENCES
-from training.evaluation.counting import COUNTING_LIVE
 
 
 def render_repeats_table(comparison: Comparison | None) -> str:
@@ -28,11 +26,9 @@ def render_repeats_table(comparison: Comparison | None) -> str:
         f"recall@{k} of repeats",
         f"recall@{k} of new items",
     ]
-    labels = {
-        name: REFERENCES.get(name, name)
-        for name in collect_references([*comparison.measured])
-        if name != COUNTING_LIVE and name in comparison.questions.references
-    } | {each.row.name: each.row.label for each in comparison.measured}
+    labels = {name: REFERENCES.get(name, name) for name in comparison.list_references()} | {
+        each.row.name: each.row.label for each in comparison.measured
+    }
     lines = [format_row(head), format_row(["---", "---:", "---:"])]
     for name, label in labels.items():
         columns = (comparison.list_recalls(name, k, each) for each in (is_repeat, ~is_repeat))

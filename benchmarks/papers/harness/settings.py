@@ -6,6 +6,7 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
+from benchmarks.papers.peers.config import CLOSED_FORMS
 from model.config import Config
 from model.encoders import EncoderConfig
 
@@ -19,7 +20,7 @@ SHARED_FIELDS = ("dim", "dropout", "max_history")
 def inherit_sizes(encoder: JsonValue, peer: Settings) -> Settings:
     """Give a transformer the sizes of the suite's encoder, unless it has its own."""
     sizes = {"dim": "dim", "heads": "heads", "layers": "blocks", "max_history": "max_history"}
-    if not isinstance(encoder, dict) or peer.get("kind") == "rectools_ease":
+    if not isinstance(encoder, dict) or peer.get("kind") in CLOSED_FORMS:
         return peer
     return {own: encoder[name] for name, own in sizes.items() if name in encoder} | peer
 

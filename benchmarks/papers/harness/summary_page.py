@@ -9,14 +9,12 @@ from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     Subset,
-    collect_references,
     find_default,
 )
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.run_notes import list_incomparable
 from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.metrics import Lead
 
 COLUMNS = ("reference", "rival", "peer", "method", "control")
@@ -179,11 +177,7 @@ def _list_opponents(
     count a user's own items have nothing but popularity.
     """
     ranks = comparison.questions.references
-    distinct = {
-        ranks[name]: name
-        for name in reversed(collect_references(measured))
-        if name != COUNTING_LIVE and name in ranks
-    }
+    distinct = {ranks[name]: name for name in reversed(comparison.list_references())}
     references = [
         (name, REFERENCES.get(name, name), "reference") for name in reversed(distinct.values())
     ]

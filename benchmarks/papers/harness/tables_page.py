@@ -72,8 +72,8 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 - With the query time withheld a model is queried as of the user's last event. Popularity is that of
   then, too, often weeks older than the frozen one: the difference is not the worth of the query
   time alone.
-- Repeats are targets that the user's history holds; a table tells them from new items where there
-  are both, since finding the one says little of finding the other (Li et al. 2023).
+- Repeats are targets that the user's history holds. Where there are new items, too, a table has the
+  recall of both, since a model may find the one and not the other (Li et al. 2023).
 - A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
   same of time.
 - CPU seconds are of a whole run on one thread, with validation, refit, test and the ranks of the

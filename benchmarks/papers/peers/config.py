@@ -152,6 +152,10 @@ PeerConfig = Annotated[
 ]
 
 
+CLOSED_FORMS = frozenset({"rectools_ease"})
+"""Kinds whose weights are computed at once: nothing is random, and they have no transformer."""
+
+
 def find_library(config: PeerConfig) -> Library:
     """Find the library of a peer: the first word of its kind."""
     return "rectools" if config.kind.startswith("rectools") else "replay"
