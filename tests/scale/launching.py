@@ -65,7 +65,7 @@ class Launched:
 
     def finish(self) -> Path:
         """Wait for the command to end well; the bundle that it printed."""
-        self.process.wait(timeout=240)
+        self.process.wait(timeout=600)
         written = self.output.read_text("utf-8")
         assert self.process.returncode == 0, written
         (bundle,) = (line for line in written.splitlines() if line.startswith("/"))
