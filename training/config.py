@@ -22,6 +22,7 @@ from model.inference.item_map import MOST_ITEMS
 from model.time_zone import TimeZoneName
 from model.wide import WideConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
+from training.problems import end_with_remedy, format_problems
 
 RECIPES = Path(__file__).parent / "recipes"
 
@@ -260,7 +261,7 @@ class RunConfig(Config):
         except ValidationError as error:
             raise TrainingError(
                 "a setting has a value that fits, but these have not: "
-                f"{_format_errors(error)}; correct it"
+                f"{end_with_remedy(format_problems(error))}"
             ) from error
 
     @classmethod
@@ -281,21 +282,12 @@ class RunConfig(Config):
         except ValidationError as error:
             raise TrainingError(
                 f"a recipe names known settings with values that fit, but {path.name} does not: "
-                f"{_format_errors(error)}; correct it"
+                f"{end_with_remedy(format_problems(error))}"
             ) from error
         except ValueError as error:
             raise TrainingError(
                 f"a recipe must be TOML, but {path.name} is not: {error}; correct it"
             ) from error
-
-
-def _format_errors(error: ValidationError) -> str:
-    """Format all invalid settings on one line, each with its rule and value."""
-    return ", ".join(
-        f"{'.'.join(map(str, broken['loc']))}: {broken['msg'][:1].lower()}{broken['msg'][1:]} "
-        f"(got {broken['input']!r})"
-        for broken in error.errors()
-    )
 
 
 def list_shipped_recipes() -> list[str]:

@@ -59,15 +59,22 @@ def recommend_recipe_for(
         return suite
     recommended = recommend_for_suite(suite, data, folder=folder)
     if recommended != suite and folder is not None:
-        print_message(f"{suite.name}: the recommended recipe has changed")
+        file = folder / "recommended" / f"{suite.name}.toml"
+        print_message(f"{suite.name}: the recommended recipe is another than before, see {file}")
     return recommended
 
 
 def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:
-    """Run the cells that have no record; return whether all have one now."""
+    """Run the cells that have no record; return whether all have one now.
+
+    Raises:
+        KairosError: if torch cannot use the device, or the cells cannot be planned.
+    """
     from benchmarks.papers.harness.plan import plan  # noqa: PLC0415
     from benchmarks.papers.harness.schedule import run_cells  # noqa: PLC0415
+    from training.device import parse_device  # noqa: PLC0415
 
+    parse_device(selection.device)  # before any process is started
     plans = [plan(suite, selection) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
     invalid = [failure for each in plans for failure in each.failures]

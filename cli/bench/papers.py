@@ -90,7 +90,7 @@ def papers_command(
             def render_tables(found: Path) -> list[str]:
                 records = (MeasuredSuite.read(found, each) for each in suites)
                 return [
-                    render_suite(each.suite, each.measured, each.comparison, has_findings=False)
+                    render_suite(each.suite, each.measured, each.comparison, is_quick=True)
                     for each in records
                     if each.measured
                 ]

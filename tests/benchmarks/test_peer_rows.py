@@ -84,7 +84,7 @@ def test_a_peer_is_recorded_as_every_row(
     assert len(epochs) == sum(len(trial.curve) for trial in first.trials)
     assert [event.trial for event in ran[1] if event.trial is not None] == [1, 2]
     page = render_suite(suite, read_measured(folder, suite))
-    assert "| HSTU | peer | query time given | " in page
+    assert "| HSTU `hstu` | peer | query time given | " in page
 
 
 def test_a_peer_ranks_the_catalog_of_our_rows(tmp_path: Path) -> None:

@@ -145,14 +145,18 @@ def test_without_a_recommendation_the_command_is_named(folder: Path) -> None:
 
 
 def test_a_recommended_row_keeps_the_questions(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="row small: split: extra inputs"):
+    with pytest.raises(TrainingError, match="small: split: there is no such setting here"):
         suite_in(tmp_path, WITH_RECOMMENDED + ROWS + "split.test = 0.3\n")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("test = 0.15", "tests = 0.15", "split.by_time.tests: extra inputs"),
+        (
+            "test = 0.15",
+            "tests = 0.15",
+            "by_time.tests: .*no such setting here; did you mean .test.",
+        ),
         ("test = 0.15", "test = 1.5", r"split.by_time.test: .* but got 1\.5"),
         ("[base.split]", "[base.data]\nmin_item_events = -1\n[base.split]", "but got -1"),
     ],

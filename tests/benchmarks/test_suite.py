@@ -126,15 +126,29 @@ def test_tables_are_merged_to_any_depth() -> None:
         ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
         ('name = "counts"', 'name = "counting"', "references .* but tiny.toml has rows"),
         ("title =", "title", "tiny.toml is not a suite"),
+        ("title =", "tilte =", "title: it is missing, tilte: .*; did you mean 'title'.$"),
+        (
+            'label = "Counts"',
+            'label = "Counts"\nrole = "foo"',
+            "role: .* but got 'foo'; correct it$",
+        ),
         ("seeds = [0, 3]", "seeds = [1, 1]", r"row mercer: seeds: .*distinct, but got \[1, 1\]"),
         ("seeds = [0, 3]", "seeds = true", "row mercer: seeds: .* but got True"),
         ("seeds = [0, 3]", "seeds = [true]", r"row mercer: seeds\.0: .* but got True"),
-        ("seeds = [0, 3]", "split.test = 0.3", "row mercer: split: extra inputs"),
-        ("seeds = [0, 3]", "data.exclude_seen = true", "row mercer: data: extra inputs"),
+        ("seeds = [0, 3]", "split.test = 0.3", "row mercer: split: there is no such setting here"),
+        (
+            "seeds = [0, 3]",
+            "data.exclude_seen = true",
+            "mercer: data: there is no such setting here",
+        ),
         ("seeds = [0, 3]", 'without = ["split"]', r"row mercer changes \['split'\]"),
         ("seeds = [0, 3]", 'search = { "split.test" = [0.3] }', r"changes \['split\.test'\]"),
         ("seeds = [0, 3]", 'trials = [{ "data.x" = 1 }]', r"row mercer changes \['data\.x'\]"),
-        ('"mrr"]', '"mrr", "recall@7"]', r"metrics of reports, .* but got \['recall@7'\]"),
+        (
+            '"mrr"]',
+            '"mrr", "recall@7"]',
+            r"metrics of reports, but got \['recall@7'\]; choose from",
+        ),
         ('plot = "accuracy"', 'plot = "smell"', r"plot names metrics .* but got \['smell'\]"),
         ('plot = "accuracy"', 'plot = "ndcg@10_sampled100"', "plot names metrics of reports"),
         ('plot = "a', 'headline = "after_a_gap"\nplot = "recall@10"\n#', "plot names metrics"),
@@ -145,6 +159,17 @@ def test_tables_are_merged_to_any_depth() -> None:
 def test_an_invalid_suite_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         suite_in(tmp_path, SUITE.replace(old, new))
+
+
+def test_an_invalid_row_is_not_also_a_lack_of_rows(tmp_path: Path) -> None:
+    rows = SUITE.index("[[rows]]")
+    row = '[[rows]]\nname = "only"\nlabel = "Only"\nclass = "order"\n'
+    with pytest.raises(TrainingError) as raised:
+        suite_in(tmp_path, SUITE[:rows] + row)
+    assert str(raised.value) == (
+        "tiny.toml is not a suite: row only: class: input should be 'order only', 'intervals in "
+        "the history' or 'query time given', but got 'order'; correct it"
+    )
 
 
 def test_the_metrics_of_a_suite_are_those_of_reports() -> None:

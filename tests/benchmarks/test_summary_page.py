@@ -20,6 +20,7 @@ from benchmarks.papers.harness.summary_page import (
     render_summary,
     update_readme,
 )
+from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 
 DEFAULT = SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 1]')
@@ -53,8 +54,8 @@ def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
     assert "- **A tiny world**. Ahead of all 3 references, rivals, peers that were run." in page
     assert "Degree 2, one seed 50.00; lead **+31.00** (" in page
-    assert "\nAhead of them all: A tiny world.\n" in page
-    assert "Not ahead" not in page
+    assert "\nThe default is ahead of them all: A tiny world.\n" in page
+    assert "is not shown to be behind" not in page
 
 
 def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
@@ -62,8 +63,8 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     page = page_of(tmp_path, answers)
     assert "Behind Positional, one seed, **-29.00** (" in page
     assert "Not shown to be ahead of Degree 2, one seed, +1.00 (" in page
-    assert "in the table's metric: A tiny world.\n" in page
-    assert "Ahead of them all" not in page
+    assert "variant that was run is not shown to be behind the default: A tiny world.\n" in page
+    assert "ahead of them all" not in page
     assert page.index("Behind Positional, one seed") < page.index("## In one picture")
 
 
@@ -102,11 +103,25 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
     assert "Without a record: 1 method." in page
 
 
+def test_a_variant_of_the_default_is_no_rival(tmp_path: Path) -> None:
+    variant = DEFAULT.replace('role = "rival"', 'role = "variant"')
+    with pytest.raises(TrainingError, match="a variant is the recommended recipe with a part"):
+        suite_in(tmp_path, variant)
+    variant = variant.replace('"variant"', '"variant"\nrecipe = "recommended"')
+    (result,) = list_results(
+        read_measured_suites(papers_with(tmp_path, {"mercer": [60], "positional": [40]}, variant))
+    )
+    assert result.count_runs("variant") == (0, 1)
+    assert result.count_runs("rival") == (0, 0)
+    assert "Without a record: Degree 2; 1 method." in summary_of(tmp_path / "benchmarks/papers")
+
+
 def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
     ahead = "Ahead of all 2 references, rivals that were run."
-    assert "\nAhead of those that were run: A tiny world (1 of 2 rivals and peers run).\n" in page
-    assert "Ahead of them all" not in page
+    run = "A tiny world (1 of 2 rivals, peers and variants run)"
+    assert f"\nThe default is ahead of those that were run: {run}.\n" in page
+    assert "ahead of them all" not in page
     assert f"{ahead}\n  - Without a record: Positional; 1 method.\n" in page
     assert "| not run |" in page
 
@@ -159,10 +174,10 @@ def test_all_questions_stand_below_those_after_a_gap(tmp_path: Path) -> None:
     suite = 'headline = "after_a_gap"\n' + DEFAULT
     papers = papers_with(tmp_path, {"mercer": [60], "positional": [41]}, suite)
     lines = summary_of(papers).splitlines()
-    (first,) = (number for number, line in enumerate(lines) if "accuracy, after a gap" in line)
+    (first,) = (number for number, line in enumerate(lines) if "accuracy, %, after a gap" in line)
     assert "| 60.00 |" in lines[first]
     assert "Positional, one seed 40.00;" in lines[first]
-    assert "accuracy, all | 60.00 |" in lines[first + 1]
+    assert "accuracy, %, all questions | 60.00 |" in lines[first + 1]
     assert "Positional, one seed 41.00;" in lines[first + 1]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.findings import check_figures
 from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
 from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
@@ -35,7 +36,9 @@ def measured(suite: Suite) -> list[MeasuredRow]:
 
 
 def line_of(page: str, label: str) -> str:
-    return next(line for line in page.splitlines() if line.startswith(f"| {label} |"))
+    """Find the first line of a row or reference, whether its name follows the label or not."""
+    starts = (f"| {label} |", f"| {label} `")
+    return next(line for line in page.splitlines() if line.startswith(starts))
 
 
 def test_a_row_shows_mean_spread_cost_and_published_figures(
@@ -43,8 +46,8 @@ def test_a_row_shows_mean_spread_cost_and_published_figures(
 ) -> None:
     line = line_of(render_suite(suite, measured), "Mercer")
     assert line == (
-        "| Mercer | method | query time given | 45.00 ± 7.07 | 60.00 ± 0.00 | 2 | 12,345 | 10 "
-        "| 46.83 (a paper, Table 3) |"
+        "| Mercer `mercer` | method | query time given | 45.00 ± 7.07 | 60.00 ± 0.00 | 2 | 12,345 "
+        "| 10 |  | 46.83 (a paper, Table 3) |"
     )
 
 
@@ -60,18 +63,18 @@ def compared(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> str:
     return render_suite(suite, measured, Comparison.read(folder, suite, measured))
 
 
-def test_the_row_ahead_of_its_class_is_bold(suite: Suite, tmp_path: Path) -> None:
+def test_the_row_ahead_of_its_class_is_marked(suite: Suite, tmp_path: Path) -> None:
     page = compared(
         tmp_path, suite, {"mercer": [60, 62], "positional": [40, 41, 42], "degree_2": [30]}
     )
-    assert "| **61.00** ± 1.41 |" in line_of(page, "Mercer")
+    assert "| 61.00 ± 1.41 † |" in line_of(page, "Mercer")
     # Nothing else reads the order only, and degree 2 is behind.
-    assert page.count("| **") == 1
+    assert page.count("†") == 1
 
 
-def test_no_row_is_bold_by_chance(suite: Suite, tmp_path: Path) -> None:
+def test_no_row_is_marked_by_chance(suite: Suite, tmp_path: Path) -> None:
     page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [59]})
-    assert "| **" not in page
+    assert "†" not in page
 
 
 def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
@@ -86,7 +89,8 @@ def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
 def test_the_headline_may_be_of_questions_after_a_gap(tmp_path: Path) -> None:
     suite = suite_in(tmp_path, SUITE.replace("plot = ", 'headline = "after_a_gap"\nplot = '))
     page = compared(tmp_path, suite, {"mercer": [60], "positional": [40]})
-    assert "| accuracy, after a gap | mrr, after a gap | accuracy, all questions |" in page
+    heads = "| accuracy, %, after a gap | mrr, %, after a gap | accuracy, %, all questions |"
+    assert heads in page
     assert "| 20.00 | 60.00 | 60.00 |" in line_of(page, "Mercer")
 
 
@@ -131,18 +135,34 @@ def test_a_ratio_over_nothing_is_an_error(suite: Suite, tmp_path: Path) -> None:
         compared(tmp_path, wrong, {"mercer": [60], "positional": [0]})
 
 
+@pytest.mark.parametrize(
+    "figure", ["mercer after_gap", "merceer", "mercer - counting - x", "mercer / x", "mercer mrrr"]
+)
+def test_a_wrong_figure_is_refused_before_training(suite: Suite, figure: str) -> None:
+    wrong = suite.model_copy(update={"limits": f"It has {{{figure}}}."})
+    with pytest.raises(TrainingError, match=f"findings or limits .* but .{figure}. does not"):
+        check_figures(wrong)
+
+
+def test_known_figures_are_not_refused(suite: Suite) -> None:
+    forms = "{mercer} {mercer live} {mercer mrr} {mercer cpu} {mercer / counting}"
+    leads = "{mercer - popular_all_time} {mercer - positional after_a_gap}"
+    check_figures(suite.model_copy(update={"findings": forms, "limits": leads}))
+
+
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 |" in page
     of_query_time = page[page.index("| query time |") : page.index("| after a gap")]
     assert "Positional" not in of_query_time
-    assert page.count("| Positional |") == 2
+    assert page.count("| Positional |") == 1
+    assert page.count("| Positional `positional` |") == 1
     assert "All 4 runs: 0.0 hours of one core." in page
 
 
 def test_questions_after_a_gap_stand_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
-    head = "| after a gap (120 of 200 questions) | accuracy, given | withheld |"
+    head = "| after a gap (120 of 200 questions) | accuracy, %, given | withheld |"
     after_gap = page[page.index(head) :]
     assert "| Mercer | 35.00 ± 7.07 | 33.00 ± 7.07 |" in after_gap
     assert "| Positional | 20.00 |  |" in after_gap
@@ -247,10 +267,10 @@ def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[Meas
 
 
 def test_the_days_of_the_records_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
-    assert "Recorded 2026-01-01." in render_suite(suite, measured)
+    assert "Run 2026-01-01." in render_suite(suite, measured)
     later = measured[0].records[0].model_copy(update={"started_at": "2026-02-03T23:00:00+00:00"})
     runs = [*measured, MeasuredRow(measured[0].row, (later,))]
-    assert "Recorded 2026-01-01 to 2026-02-03." in render_suite(suite, runs)
+    assert "Run 2026-01-01 to 2026-02-03." in render_suite(suite, runs)
 
 
 def test_a_record_counts_while_its_settings_equal_the_suites(
@@ -294,7 +314,7 @@ def test_records_of_other_data_than_the_newest_do_not_count(role: str, tmp_path:
     assert [each.row.name for each in measured] == of_default
 
 
-def test_choices_and_states_of_the_code_are_named(
+def test_choices_and_versions_of_the_code_are_named(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
     tried = TuningTrial(settings={"encoder.dim": 8}, value=0.5)
@@ -308,7 +328,9 @@ def test_choices_and_states_of_the_code_are_named(
         for record, update in zip(first.records, updates, strict=True)
     )
     page = render_suite(suite, [MeasuredRow(first.row, changed), *others])
-    assert "All 4 runs: 2.0 hours of one core. They are of 3 states of the code." in page
+    versions = "They are of 3 versions of the code (`code` of a record)."
+    assert f"All 4 runs: 2.0 hours of one core. {versions}" in page
+    assert "| 12,345 | 10 | 7,200 |" in line_of(page, "Mercer")
     assert "Settings tried on the validation questions: Mercer 2." in page
 
 

@@ -70,7 +70,7 @@ def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     # Both rows answered the same questions.
     assert len([*(records / "questions").iterdir()]) == 1
     page = (folder / "README.md").read_text()
-    assert "| Mercer | method | query time given |" in page
+    assert "| Mercer `mercer` | method | query time given |" in page
     assert (folder / "plots" / "tiny.svg").exists()
 
     (records / "mercer-0.json").unlink()
@@ -100,7 +100,9 @@ def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     )
     assert ", 2 threads, torch" in output
     assert "Better than" not in output
-    assert "| Mercer of degree 2 | method | query time given |" in output
+    assert "| Mercer of degree 2 `degree_2` | method | query time given |" in output
+    assert "A quick look: a sample of users" in output
+    assert "Without a record" not in output
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 
 
@@ -141,6 +143,20 @@ def test_a_cell_given_twice_is_run_once(tmp_path: Path) -> None:
     assert record.read_text() == measured
 
 
+def test_an_unusable_device_starts_nothing(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    options = ("--suite", "tiny", "--rows", "counts", "--device", "banana")
+    output = run_papers(folder, *options, exit_code=1)
+    assert "'banana' is not; use cpu" in output
+    assert "started" not in output
+
+
+@pytest.mark.parametrize("options", [("--suite", "tiny"), ("--render",)])
+def test_a_folder_without_suites_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
+    output = run_papers(tmp_path, *options, exit_code=1)
+    assert "no suites; run this in a clone of the repository" in output
+
+
 def test_a_file_in_place_of_a_folder_runs_no_cell(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
     (folder / "bundles").touch()
@@ -154,7 +170,7 @@ def test_a_file_in_place_of_a_folder_runs_no_cell(tmp_path: Path) -> None:
 def test_recommended_recipes_are_written_without_a_training(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path, SUITE + RECOMMENDED_ROW)
     output = run_papers(folder, "--suite", "tiny", "--recommend")
-    assert "tiny: the recommended recipe has changed" in output
+    assert "tiny: the recommended recipe is another than before, see" in output
     assert RunConfig.read(folder / "recommended" / "tiny.toml").wide
     assert not (folder / "results").exists()
 

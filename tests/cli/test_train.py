@@ -114,8 +114,8 @@ def test_an_unknown_recipe_lists_the_shipped_ones(world: World, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[fit]\nepohcs = 3", "fit.epohcs: extra inputs are not permitted (got 3)"),
-        ("[fit]\nepochs = 0", "fit.epochs: input should be greater than 0 (got 0)"),
+        ("[fit]\nepohcs = 3", "fit.epohcs: there is no such setting here; did you mean 'epochs'?"),
+        ("[fit]\nepochs = 0", "fit.epochs: input should be greater than 0, but got 0"),
         ("[fit", "must be TOML"),
     ],
 )

@@ -58,7 +58,7 @@ def test_epochs_and_seed_replace_those_of_the_recipe(events: pl.DataFrame) -> No
 
 
 def test_an_invalid_number_of_epochs_is_refused(events: pl.DataFrame) -> None:
-    with pytest.raises(KairosError, match=r"fit.epochs: .*greater than 0 \(got 0\)"):
+    with pytest.raises(KairosError, match=r"fit.epochs: .*greater than 0, but got 0"):
         kairos.fit(events, recipe=RUN, epochs=0)
 
 

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow, is_current, read_measured
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import Record, name_record
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Row, Suite
 from model.config import Config
 from model.errors import TrainingError
+from training.problems import end_with_remedy, format_problems
 
 FILE = "ablations.toml"
 
@@ -60,7 +60,7 @@ class Ablations(Config):
             ) from error
         except ValueError as error:
             problem = format_problems(error, content.get("rows"))
-            raise TrainingError(f"{file} is not valid: {problem}; correct it") from error
+            raise TrainingError(f"{file} is not valid: {end_with_remedy(problem)}") from error
         if other := sorted({*found.findings} - {*found.suites}):
             raise TrainingError(
                 f"findings are of suites of {FILE}, {[*found.suites]}, but got {other}; correct "

@@ -11,7 +11,7 @@ from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plot import STYLE, format_svg
 from benchmarks.papers.harness.suite import Role, Suite
 
-COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "control")
+COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "variant", "control")
 """The rows whose learning curves are drawn, in this order; if there are none, all are."""
 
 MOST_CURVES = 20
@@ -31,9 +31,10 @@ class LearningCurve(NamedTuple):
 
 
 def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[LearningCurve]:
-    """Collect the curves of the default, controls, rivals and peers, or of all rows without such.
+    """Collect the curves of the default and of all rows but methods and references.
 
-    Each is of the row's first seed. Rows that are fitted by counting have none.
+    Without such rows, those of all. Each is of the row's first seed; rows that are fitted by
+    counting have none.
     """
     curves = [
         LearningCurve(

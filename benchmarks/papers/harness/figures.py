@@ -14,12 +14,16 @@ def format_figure(suite: Suite, value: float | None) -> str:
     return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
 
 
-def format_spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
+def name_metric(suite: Suite, metric: str) -> str:
+    """Name a metric in a heading, with its unit if figures are shown in percent."""
+    return f"{metric}, %" if suite.figures == "percent" else metric
+
+
+def format_spread(suite: Suite, values: list[float]) -> str:
     """Format the mean over seeds, with the standard deviation if there are several."""
     if not values:
         return ""
     mean = format_figure(suite, statistics.mean(values))
-    mean = f"**{mean}**" if bold else mean
     if len(values) == 1:
         return mean
     return f"{mean} ± {format_figure(suite, standard_deviation(values))}"

@@ -22,6 +22,7 @@ from typing import get_args
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import format_figure, format_lead
 from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, collect_references
+from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
 
@@ -69,12 +70,38 @@ def fill_in_figures(
             statistics.StatisticsError,
         ):
             pass
-        raise TrainingError(
-            f"a figure in the findings of suite {suite.name} names rows and their metrics, but "
-            f"{{{found[1]}}} does not; correct it"
-        )
+        raise _refuse(suite, found[1])
 
     return _FIGURE.sub(fill, text)
+
+
+def check_figures(suite: Suite) -> None:
+    """Check the figures that the texts of a suite name, before anything is trained.
+
+    Raises:
+        TrainingError: if there is no such row, reference, metric or part.
+    """
+    names = {row.name for row in suite.rows} | {*REFERENCES}
+    parts = {"after_a_gap", "withheld", "live", "cpu", *suite.metrics}
+    for figure in _FIGURE.findall(f"{suite.findings} {suite.limits}"):
+        match figure.split():
+            case [name] if name in names:
+                continue
+            case [name, "/", other] if {name, other} <= names:
+                continue
+            case [name, "-", other, *subset] if {name, other} <= names:
+                if subset in ([], *([each] for each in get_args(Subset))):
+                    continue
+            case [name, part] if name in names and part in parts:
+                continue
+        raise _refuse(suite, figure)
+
+
+def _refuse(suite: Suite, figure: str) -> TrainingError:
+    return TrainingError(
+        f"a figure in the findings or limits of suite {suite.name} names rows and their metrics, "
+        f"but {{{figure}}} does not; correct it, as `benchmarks.papers.harness.findings` describes"
+    )
 
 
 def _list_unrecorded(

@@ -18,6 +18,7 @@ COLOURS = {
     "rival": "#b45309",
     "peer": "#1d4ed8",
     "method": "#7c3aed",
+    "variant": "#be185d",
     "control": "#0f766e",
 }
 """Kinds of opponents that are drawn."""

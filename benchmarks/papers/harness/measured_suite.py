@@ -9,7 +9,7 @@ from benchmarks.papers.harness.measured_rows import (
     list_rows_of_other_data,
     read_measured,
 )
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Row, Suite, list_suite_names
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ def read_measured_suites(folder: Path) -> list[MeasuredSuite]:
 
     Args:
         folder: of suites/ and results/.
+
+    Raises:
+        TrainingError: if there are no suites, or a suite or a record is broken.
     """
-    files = sorted((folder / "suites").glob("*.toml"))
-    return [MeasuredSuite.read(folder, Suite.read(file)) for file in files]
+    names = list_suite_names(folder)
+    return [
+        MeasuredSuite.read(folder, Suite.read(folder / "suites" / f"{name}.toml")) for name in names
+    ]

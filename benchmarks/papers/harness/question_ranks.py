@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from pydantic import model_validator
 
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import write_atomically
 from model.config import Config
 from model.errors import TrainingError
@@ -21,6 +20,7 @@ from training.evaluation.counting import CountingSettings
 from training.evaluation.evaluate import select_after_gap
 from training.evaluation.metrics import MISS, Ranks
 from training.evaluation.report import LIVE, MODEL, WITHHELD
+from training.problems import format_problems
 
 OWN = (MODEL, WITHHELD, LIVE)
 """The rankers of a model; the others are references."""

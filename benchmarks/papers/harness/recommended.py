@@ -8,7 +8,6 @@ import polars as pl
 from pydantic import ValidationError
 
 from benchmarks.papers.harness.plan import check_data, find_data
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.provenance import digest_data
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from model.errors import TrainingError
@@ -17,6 +16,7 @@ from training.data.sources import read_events
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
+from training.problems import end_with_remedy, format_problems
 from training.run import build_dataset, split_dataset
 
 
@@ -51,7 +51,7 @@ def _build_base(suite: Suite) -> RunConfig:
     except ValidationError as error:
         raise TrainingError(
             "data and split of a suite are known settings with values that fit, but [base] of "
-            f"suites/{suite.name}.toml has others: {format_problems(error)}; correct it"
+            f"suites/{suite.name}.toml has others: {end_with_remedy(format_problems(error))}"
         ) from error
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.settings import Settings
 from model.config import Measurements
 from model.errors import TrainingError
 from training.evaluation.report import MODEL, Report
+from training.problems import format_problems
 
 
 class ProfilePoint(Measurements):

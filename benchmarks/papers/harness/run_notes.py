@@ -22,7 +22,7 @@ def format_runs(measured: list[MeasuredRow]) -> str:
     }
     days = sorted({record.started_at[:10] for record in records})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Machine: {'; '.join(sorted(machines))}. Recorded {span}."
+    return f"Machine: {'; '.join(sorted(machines))}. Run {span}."
 
 
 def format_cost(measured: list[MeasuredRow]) -> str:
@@ -31,7 +31,7 @@ def format_cost(measured: list[MeasuredRow]) -> str:
     seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
     codes = len({record.code for record in records})
     sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
-    sentences += [f"They are of {codes} states of the code."] * (codes > 1)
+    sentences += [f"They are of {codes} versions of the code (`code` of a record)."] * (codes > 1)
     tried = [
         f"{each.row.label} {len(each.records[0].trials)}"
         for each in measured

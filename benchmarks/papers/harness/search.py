@@ -8,7 +8,6 @@ import polars as pl
 import torch
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TuningTrial
 from benchmarks.papers.harness.settings import Settings, digest, merge
 from benchmarks.papers.peers.config import PeerConfig
@@ -19,6 +18,7 @@ from training.data.split import Split
 from training.evaluation.evaluate import evaluate
 from training.fitting.building import build_recommender, count_events
 from training.fitting.fit import EpochReport
+from training.problems import format_problems
 from training.run import begin_run, build_dataset, fit_recommender, split_dataset
 
 SearchSpace = Mapping[str, Sequence[JsonValue]] | Sequence[Settings]

@@ -15,7 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.settings import (
     Settings,
@@ -30,6 +29,7 @@ from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config
 from model.errors import TrainingError
 from training.config import RunConfig
+from training.problems import end_with_remedy, format_problems
 
 RANK_METRICS = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
 """The metrics of reports that follow from the rank among all items."""
@@ -62,11 +62,12 @@ class Point(Config):
     at: float
 
 
-Role = Literal["default", "control", "reference", "method", "rival", "peer"]
-"""The place of a row in a comparison: our default; a control, which leaves a part of it out; a
-reference, which counts; a published method in our implementation, trained as the default is; a
-rival, a published method that reads repeats or the query time; a peer, another library's
-implementation."""
+Role = Literal["default", "control", "variant", "reference", "rival", "method", "peer"]
+"""The place of a row in a comparison: our default; a control, the default without a part; a
+variant, the default with another published way to read time; a reference, which counts; a rival, a
+published method made for repeats or baskets, in our implementation; a method, any other published
+one, in our implementation and trained as the default is; a peer, another library's
+implementation, run by that library."""
 
 
 class Row(Config):
@@ -131,11 +132,11 @@ class Row(Config):
                 f"a row has a search or trials to choose from, but row {self.name} has both; "
                 "leave one out"
             )
-        if self.role == "control" and self.recipe != "recommended":
+        if self.role in ("control", "variant") and self.recipe != "recommended":
             raise ValueError(
-                "a control is the recommended recipe without a part, but row "
-                f"{self.name} changes the base recipe; set its recipe to recommended, or its role "
-                "to method"
+                f"a {self.role} is the recommended recipe with a part left out or replaced, but "
+                f"row {self.name} changes the base recipe; set its recipe to recommended, or its "
+                "role to method"
             )
         if (self.peer is None) != (self.role != "peer"):
             raise ValueError(
@@ -205,7 +206,7 @@ class Suite(Config):
         ):
             if other := [name for name in names if name not in known]:
                 raise ValueError(
-                    f"{field} names metrics of reports, {[*known]}, but got {other}; correct it"
+                    f"{field} names metrics of reports, but got {other}; choose from {[*known]}"
                 )
         return self
 
@@ -239,14 +240,16 @@ class Suite(Config):
             content = tomllib.loads(file.read_text("utf-8"))
             suite = cls.model_validate(content | {"name": file.stem, "recommended": recommended})
         except FileNotFoundError as error:
-            shipped = sorted(path.stem for path in file.parent.glob("*.toml"))
+            shipped = list_suite_names(file.parent.parent)
             raise TrainingError(
                 f"a suite is one of {shipped} in {file.parent}, but got {file.stem!r}; "
                 "check the name, or set the folder of the suites with --folder"
             ) from error
         except ValueError as error:
             problem = format_problems(error, content.get("rows"))
-            raise TrainingError(f"{file.name} is not a suite: {problem}; correct it") from error
+            raise TrainingError(
+                f"{file.name} is not a suite: {end_with_remedy(problem)}"
+            ) from error
         names = [row.name for row in suite.rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise TrainingError(
@@ -371,7 +374,7 @@ class Suite(Config):
         except ValidationError as error:
             raise TrainingError(
                 f"a row names known settings with values that fit, but row {row.name} of suite "
-                f"{self.name} does not: {format_problems(error)}; correct it"
+                f"{self.name} does not: {end_with_remedy(format_problems(error))}"
             ) from error
 
 
@@ -388,6 +391,24 @@ def _read_recommended(file: Path) -> Settings | None:
         ) from error
 
 
+def list_suite_names(folder: Path) -> list[str]:
+    """List the names of the suites of a folder.
+
+    Args:
+        folder: of suites/.
+
+    Raises:
+        TrainingError: if there are none.
+    """
+    names = sorted(path.stem for path in (folder / "suites").glob("*.toml"))
+    if not names:
+        raise TrainingError(
+            f"suites are TOML files in a folder suites, but {folder.absolute()} has no suites; run "
+            "this in a clone of the repository, or name the folder that has them with --folder"
+        )
+    return names
+
+
 def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
     """Build the settings of a peer's row; None for our own rows.
 
@@ -402,7 +423,7 @@ def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
     except ValidationError as error:
         raise TrainingError(
             f"a peer's row names known settings with values that fit, but row {row.name} of suite "
-            f"{suite.name} does not: {format_problems(error)}; correct it"
+            f"{suite.name} does not: {end_with_remedy(format_problems(error))}"
         ) from error
     return config
 

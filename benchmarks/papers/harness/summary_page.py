@@ -1,10 +1,10 @@
-"""The page that sums up all suites: the default against references, rivals, peers and controls."""
+"""The page that sums up all suites: the default against everything else, by kind."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
+from benchmarks.papers.harness.figures import format_figure, format_lead, format_row, name_metric
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
@@ -17,11 +17,11 @@ from benchmarks.papers.harness.run_notes import list_incomparable
 from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.metrics import Lead
 
-COLUMNS = ("reference", "rival", "peer", "method", "control")
+COLUMNS = ("reference", "rival", "peer", "method", "variant", "control")
 """Kinds of opponents, in the order of the page."""
 
-OTHERS = ("reference", "rival", "peer")
-"""The kinds that the default is meant to be ahead of."""
+OTHERS = ("reference", "rival", "peer", "variant")
+"""The kinds of the README's table."""
 
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
 """The markers around the table in the README."""
@@ -30,19 +30,21 @@ OPENING = """\
 # Is it good?
 
 This page is rendered from the [records](../benchmarks/papers/README.md) by `kairos bench papers
---render`; every measured figure on it is computed from them. The default is the recipe that
-`kairos inspect` recommends for the events before the test, without a search on the data set. The
-rules that it follows were developed on these data sets, in part by looking at these tests
-(decisions [25](decisions/0025-wide-part.md), [28](decisions/0028-recommended-recipe.md),
+--render`; every measured figure on it is computed from them. The default is the recipe that `kairos
+inspect` recommends for the events before the test, without a search on the data set. The rules that
+it follows were developed on these data sets, in part by looking at these tests (decisions
+[25](decisions/0025-wide-part.md), [28](decisions/0028-recommended-recipe.md),
 [29](decisions/0029-weak-time-features.md), [45](decisions/0045-training-near-the-arithmetic.md),
 [72](decisions/0072-recipes-of-sessions.md), [73](decisions/0073-phase-where-it-predicts.md),
 [74](decisions/0074-sessions-and-returns.md)), so that no test here is independent of them.
 
-It is compared with *references*, which count; *rivals*, published methods that are made for repeats
-or baskets, and the default with another way to read time; *peers*, models of
-other libraries, run by those libraries, the fit of each trial within 0.9 to 1.3 times the processor
-time of a whole run of the default where the row names no other; other published *methods* in our
-implementation; and *controls*, the default without a part. *After a gap* are the questions later
+It is compared with *references*, which count; *rivals*, published methods made for repeats or
+baskets, in our implementation; *peers*, models of other libraries, run by those libraries, each
+trial of which ends with the epoch in which its fit has taken 0.9 to 1.3 times the processor time of
+a whole run of the default (validation aside, and where the row names no other time); other
+published *methods* in our implementation; *variants*, the default with another published way to
+read time; and *controls*, the default without a part. [docs/models.md](models.md) describes them,
+with their papers; terms are in the [glossary](glossary.md). *After a gap* are the questions later
 than the last event of their history: nearly half of MovieLens-100k's are of the second of that
 event, and nobody could have asked them. Most of the others there are within an hour of it.
 
@@ -132,9 +134,10 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
-        "The default's lead in percent of the other's own figure: over the best reference and the\n"
-        "best method, and over every rival, peer and control. Dots to the right of the line are\n"
-        "behind the default. Each panel has its own axis: linear to 20 %, logarithmic beyond.\n",
+        "The default's lead in percent of the other's own figure, in the table's metric and,\n"
+        "of MovieLens-100k after a gap: over the best reference and the best method, and over\n"
+        "every rival, peer, variant and control. Dots to the right of the line are behind the\n"
+        "default. Each panel has its own axis: linear to 20 %, logarithmic beyond.\n",
         "## In figures\n",
         _render_table(results),
         "",
@@ -210,22 +213,23 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     ahead_so_far: list[str] = []
     for result in results:
         leads = [each.lead for each in result.opponents if each.kind != "control"]
-        runs = [result.count_runs(kind) for kind in ("rival", "peer")]
+        runs = [result.count_runs(kind) for kind in ("rival", "peer", "variant")]
         run, of = (sum(counts) for counts in zip(*runs, strict=True))
         title = result.suite.title.partition(":")[0]
         if run < of:
-            title += f" ({run} of {of} rivals and peers run)"
+            title += f" ({run} of {of} rivals, peers and variants run)"
         if any(lead.low <= 0 for lead in leads):
             not_ahead.append(title)
         else:
             (ahead_of_all if run == of else ahead_so_far).append(title)
     lists = (
         (
-            "Not ahead of every reference, rival, peer and method run, in the table's metric",
+            "In the table's metric some reference, rival, peer, method or variant that was run is "
+            "not shown to be behind the default",
             not_ahead,
         ),
-        ("Ahead of them all", ahead_of_all),
-        ("Ahead of those that were run", ahead_so_far),
+        ("The default is ahead of them all", ahead_of_all),
+        ("The default is ahead of those that were run", ahead_so_far),
     )
     return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
 
@@ -265,7 +269,9 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
     if suite.headline == "after_a_gap":
         others = [each for each in result.of_all_questions().opponents if each.name in passed]
         level = [each for each in others if each.lead.low <= 0]
-        sentences += [f"Over all questions not ahead of {_list_leads(suite, level)}."] * bool(level)
+        sentences += [
+            f"Ahead after a gap, but not over all questions: {_list_leads(suite, level)}."
+        ] * bool(level)
     for metric in suite.metrics:
         if metric == suite.plot or metric.endswith("_sampled100"):
             continue
@@ -277,7 +283,9 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
             if each.name in passed
         }
         labels = [label for label, lead in leads.items() if lead.low <= 0]
-        sentences += [f"In {metric} not ahead of {'; '.join(labels)}."] * bool(labels)
+        sentences += [f"Ahead in {suite.plot}, but not in {metric}: {'; '.join(labels)}."] * bool(
+            labels
+        )
     return sentences
 
 
@@ -304,9 +312,12 @@ def _render_table(results: Sequence[SuiteResult], kinds: Sequence[str] = COLUMNS
     for result in results:
         suite = result.suite
         is_gap = suite.headline == "after_a_gap"
-        lines.append(_format_result(result, kinds, f"{suite.plot}{', after a gap' * is_gap}"))
+        metric = name_metric(suite, suite.plot)
+        lines.append(_format_result(result, kinds, f"{metric}{', after a gap' * is_gap}"))
         if is_gap:
-            lines.append(_format_result(result.of_all_questions(), kinds, f"{suite.plot}, all"))
+            lines.append(
+                _format_result(result.of_all_questions(), kinds, f"{metric}, all questions")
+            )
     return "\n".join(lines)
 
 

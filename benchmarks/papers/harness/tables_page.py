@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from benchmarks.papers.harness.attention_plot import find_attention_curves
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.curve_plot import collect_learning_curves
-from benchmarks.papers.harness.figures import format_figure, format_lead, format_row, format_spread
+from benchmarks.papers.harness.figures import (
+    format_figure,
+    format_lead,
+    format_row,
+    format_spread,
+    name_metric,
+)
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
@@ -31,41 +37,55 @@ from training.evaluation.report import LIVE, MODEL, WITHHELD
 OPENING = """\
 # Recorded results
 
-    kairos bench papers --suite stackoverflow        # train rows without a record, then render
+    kairos bench papers --suite retail --rows kairos --quick    # minutes; records nothing
+    kairos bench papers --suite retail               # train rows without a record, then render
     kairos bench papers --suite retail --rows kairos,tifu_knn --seeds 0
-    kairos bench papers --suite stackoverflow --quick    # a minute's look; records nothing
     kairos bench papers --render                     # this page and its plots, from the records
 
 A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
-with a seed is one run, in its own process with one thread by default. Its record in `results/`
-holds settings, data digest, machine, command, durations, the learning curve, the whole report and
-the rank of every target, so that any two rows can be compared question by question (those of
-`stackoverflow-degree` are older and have neither curve nor ranks); the page shows the records whose
-settings equal the suites'. Only the retail data ships with Kairos.
+with a seed is one run, in its own process with one thread by default. Its record,
+`results/SUITE/ROW-SEED.json`, holds settings, data digest, machine, command, durations, the
+learning curve, the whole report and the rank of every target, so that any two rows can be compared
+question by question (those of `stackoverflow-degree` are older and have neither curve nor ranks);
+the page shows the records whose settings equal the suites'. Only the retail data ships with Kairos.
+[suites/README.md](suites/README.md) has the data, how to run a row again, and how to add a row, a
+suite or a peer; peers run in [environments of their own](peers/README.md).
 
 The recommended recipe is what `kairos inspect` recommends for a suite's events; the recipes, with
 reasons, are in [recommended](recommended), and `--recommend` rewrites them from the data.
-[docs/results.md](../../docs/results.md) sums up what the tables say.
+[docs/results.md](../../docs/results.md) sums up what the tables say; the methods and the parts of a
+recipe are described in [docs/models.md](../../docs/models.md), with their papers, and terms in the
+[glossary](../../docs/glossary.md).
 
+- The name of a row, as `--rows` takes it, follows its label.
+- Metrics are averaged over questions. A question has one target, or all items of a basket.
+  *hit_rate@10*: whether any target is among the ten best; *recall@10*: the share of the targets
+  that are; *ndcg@10*: the sum of 1 / log2(rank + 1) over those, divided by the largest possible;
+  *mrr*: one over the rank of the best target; *accuracy*: whether a target is ranked first.
 - Mean ± standard deviation over seeds; a trained row without ± has one seed.
 - *kind*: the default is our recommended recipe; a control is the default without a part, such as
-  times or the wide part; references count; a method is published, in our implementation; a rival is
-  one that was made for repeats or baskets, or the default with another way to read time; a peer is
-  another library's implementation, run by that library.
+  times or the wide part; a variant is the default with another published way to read time;
+  references count; a rival is a published method made for repeats or baskets, in our
+  implementation; a method is any other published one, in our implementation; a peer is another
+  library's implementation, run by that library.
+- The reference *counting* chooses its three settings on the validation questions (*frozen* and
+  *live* are explained below); *Counting, with constants* has those that our encoder `counting` has
+  by default.
 - Methods train as the default does: the same tokens per step, learning rates, starting item
-  vectors, weights of targets, most epochs and patience; SLRC too, at rates of its own and the best
-  of three trials. What a row changes is in its suite.
-- The two rows of the default with another way to read time have no periods of the calendar, which
-  neither method has. The one with TO-RoPE, which is ours after its abstract and public summaries,
-  as its authors publish no code, has no table of positions, since it turns by order, and
-  feed-forward layers of 256, which bring its parameters near the default's.
-- *reads* is what a model reads of time: the order of events only, the intervals in the history, or
-  also the query time. What an input is worth shows between rows that are equal otherwise.
+  vectors, weights of targets, maximum number of epochs and patience; SLRC too, at rates of its own
+  and the best of three trials. What a row changes is in its suite.
+- Variants have no periods of the calendar, which neither method has. The one with TO-RoPE, which is
+  ours after its abstract and public summaries, as its authors publish no code, has no table of
+  positions, since it turns by order, and feed-forward layers of 256, which bring its parameters
+  near the default's.
+- *reads* is the most that a model reads of time: the order of events (EASE and counts of sets not
+  even that), the intervals in the history, or also the query time. What an input is worth shows
+  between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
-  95 % interval in brackets: users are resampled, each with all questions, and so are the seeds of
-  both rows. It is bold where the interval leaves out zero. It is an interval of this one test
-  period, a little narrow with few seeds, more so with one, and not corrected for the number of
-  rows.
+  95 % interval in brackets: the 2.5 % and 97.5 % quantiles of 2,000 resamples of the users, each
+  with all questions, and of the seeds of both rows. It is bold where the interval leaves out zero.
+  It is an interval of this one test period, a little narrow with few seeds, more so with one, and
+  not corrected for the number of rows.
 - Popularity is frozen at the last event before the test, on both sides of a lead; only counting,
   live, and the default's lead over it count up to each question. Leave-one-out suites have a test
   event per user, and train on other users' later events, as papers do and no deployment can.
@@ -74,16 +94,17 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   time alone.
 - Repeats are targets that the user's history holds. Where there are new items, too, a table has the
   recall of both, since a model may find the one and not the other (Li et al. 2023).
-- A metric is bold for the row that is ahead, by such an interval, of every other row that reads the
-  same of time.
-- CPU seconds are of a whole run on one thread, with validation, refit, test and the ranks of the
-  references, without the choice of settings. Those of a peer are of the refit, the test and the
-  references, its other fits being that choice. Of rows that only count, the references are most.
+- † marks the row that is ahead, by such an interval, of every other row that reads the same of
+  time.
+- *CPU s / run* is the processor time of a run on one thread, averaged over seeds, with validation,
+  refit, test and the ranks of the references. *CPU s of trials* is that of the choice of settings,
+  made once for all seeds; a peer's fits with validation are part of it, so that its runs are the
+  refit, the test and the references alone. Of rows that only count, the references are most.
 - Ties count against the model (`training/evaluation/metrics.py`), which costs references that have
   them; our models break ties by popularity. References that are no row of a suite, and every row
   whose recipe has `refit_before_test`, are fitted on all events before the test, after settings and
   epochs were chosen on the validation part.
-- Learning curves are of the first seed. Minutes are of fit and validation; peers validate on at
+- Learning curves are of the first seed. Minutes include fit and validation; peers validate on at
   most 5,000 questions, a sample if there are more. Models with a wide part count popularity up to
   each validation question.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
@@ -91,6 +112,11 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
   weighs steps of sessions less, so do the peers of RecTools; RePlay weighs all targets alike.
 """
+
+QUICK_LOOK = (
+    "A quick look: a sample of users and few epochs. Not recorded, and not comparable with the "
+    "tables of the records."
+)
 
 
 def render_tables(suites: Sequence[MeasuredSuite]) -> str:
@@ -117,35 +143,33 @@ def render_suite(
     comparison: Comparison | None = None,
     *,
     of_other_data: Sequence[Row] = (),
-    has_findings: bool = True,
+    is_quick: bool = False,
 ) -> str:
     """Render the tables of one suite.
 
     Args:
-        comparison: of the same rows; without one no leads are shown, and no row is bold.
+        comparison: of the same rows; without one no leads are shown, and no row is marked.
         of_other_data: rows with records that are left out.
-        has_findings: whether the suite's discussion of its results follows.
+        is_quick: whether the records are of a quick look, which has tables only.
     """
     parts = [
-        suite.description.strip(),
+        QUICK_LOOK if is_quick else suite.description.strip(),
         _format_questions(comparison),
         _render_table(suite, measured, comparison),
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
         render_repeats_table(comparison),
         format_runs(measured),
-        format_cost(measured),
-        format_peers(suite, measured),
-        format_rising(suite, measured),
-        format_ends(measured, comparison),
-        format_missing(suite, measured, comparison, of_other_data),
-        fill_in_figures(
-            suite.findings.strip() * has_findings,
-            suite,
-            measured,
-            comparison,
-        ),
     ]
+    if not is_quick:
+        parts += [
+            format_cost(measured),
+            format_peers(suite, measured),
+            format_rising(suite, measured),
+            format_ends(measured, comparison),
+            format_missing(suite, measured, comparison, of_other_data),
+            fill_in_figures(suite.findings.strip(), suite, measured, comparison),
+        ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -178,11 +202,12 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         for metric in suite.metrics
         if not is_gap or any(each.list_headline(suite, metric) for each in measured)
     ]
-    head = ["model", "kind", "reads", *(f"{metric}{gap}" for metric in metrics)]
-    head += [f"{suite.plot}, all questions"] * is_gap
+    head = ["model", "kind", "reads"]
+    head += [f"{name_metric(suite, metric)}{gap}" for metric in metrics]
+    head += [f"{name_metric(suite, suite.plot)}, all questions"] * is_gap
     head += ["lead of the default"] * (default is not None)
     texts = len(head)
-    head += ["seeds", "parameters", "CPU s / run"]
+    head += ["seeds", "parameters", "CPU s / run", "CPU s of trials"]
     lines = [format_row([*head, "published"] if published else head)]
     right = "---:"
     lines.append(format_row(["---"] * 3 + [right] * (len(head) - 3) + ["---"] * published))
@@ -206,11 +231,8 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         ]
         is_ahead = _is_ahead_of_all(suite, comparison, each, same_inputs)
         cells = [
-            format_spread(
-                suite,
-                each.list_headline(suite, metric),
-                bold=is_ahead and metric == suite.plot,
-            )
+            format_spread(suite, each.list_headline(suite, metric))
+            + " †" * (is_ahead and metric == suite.plot)
             for metric in metrics
         ]
         cells += [format_spread(suite, each.list_given(suite.plot))] * is_gap
@@ -223,10 +245,19 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
             # What is fitted by counting has no learned parameters, whatever its module holds.
             f"{each.records[0].parameters:,}" if each.records[0].epochs else "",
             f"{statistics.mean(record.cpu_seconds for record in each.records):,.0f}",
+            _format_choice_cost(each),
         ]
         cells += [_format_published(suite, each.row)] * published
-        lines.append(format_row([each.row.label, each.row.role, each.row.time_class, *cells]))
+        model = f"{each.row.label} `{each.row.name}`"
+        lines.append(format_row([model, each.row.role, each.row.time_class, *cells]))
     return "\n".join(lines)
+
+
+def _format_choice_cost(measured: MeasuredRow) -> str:
+    """Format the processor time of a row's trials; empty if it has none."""
+    if not any(record.trials for record in measured.records):
+        return ""
+    return f"{sum(record.choice_cpu_seconds for record in measured.records):,.0f}"
 
 
 def _format_lead(
@@ -263,7 +294,7 @@ def _render_query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
     rows = [each for each in measured if each.reads_query_time]
     if not rows:
         return ""
-    head = ["query time", f"{suite.plot}, given", "withheld"]
+    head = ["query time", f"{name_metric(suite, suite.plot)}, given", "withheld"]
     has_live = any(each.list_live(suite.plot) for each in rows)
     head += ["given, live popularity"] * has_live
     lines = []
@@ -286,7 +317,7 @@ def _render_gap_table(suite: Suite, measured: list[MeasuredRow]) -> str:
         return ""
     head = [
         f"after a gap ({later:.0f} of {questions:.0f} questions)",
-        f"{suite.plot}, given",
+        f"{name_metric(suite, suite.plot)}, given",
         "withheld",
     ]
     lines = []

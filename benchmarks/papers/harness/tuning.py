@@ -8,12 +8,12 @@ from typing import NamedTuple
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from benchmarks.papers.harness.problems import format_problems
 from benchmarks.papers.harness.record import TuningTrial, write_atomically
 from benchmarks.papers.harness.search import SearchSpace, search_settings
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from model.errors import TrainingError
+from training.problems import format_problems
 
 TRIALS = TypeAdapter(tuple[TuningTrial, ...])
 
