@@ -86,7 +86,7 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
     papers = papers_with(tmp_path, {"mercer": [60, 62], "positional": [40], "degree_2": [50]})
     results = list_results(read_measured_suites(papers))
     ((title, opponents),) = collect_drawn(results)
-    assert title == "A tiny world"
+    assert title == "A tiny world (accuracy)"
     assert [each.kind for each, _ in opponents] == ["reference", "rival", "peer"]
     assert [lead.mean for _, lead in opponents] == pytest.approx([5.1, 0.22, 0.525])
     drawn = draw_leads(results)

@@ -36,7 +36,7 @@ Drawn = list[tuple[Opponent, Lead]]
 
 
 def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
-    """Collect the opponents of every panel and the relative leads over them."""
+    """Collect the title of every panel, its opponents and the relative leads over them."""
     panels = []
     for result in results:
         opponents = [
@@ -47,7 +47,9 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
             if each.kind == kind and each.relative is not None
             if kind not in ONLY_BEST or each is result.find_best(kind)
         ]
-        panels.append((result.suite.title, opponents))
+        is_gap = result.suite.headline == "after_a_gap"
+        metric = f"{result.suite.plot}{', after a gap' * is_gap}"
+        panels.append((f"{result.suite.title} ({metric})", opponents))
     return panels
 
 

@@ -134,10 +134,10 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
-        "The default's lead in percent of the other's own figure, in the table's metric and,\n"
-        "of MovieLens-100k after a gap: over the best reference and the best method, and over\n"
-        "every rival, peer, variant and control. Dots to the right of the line are behind the\n"
-        "default. Each panel has its own axis: linear to 20 %, logarithmic beyond.\n",
+        "The default's lead in percent of the other's own figure: over the best reference and the\n"
+        "best method, and over every rival, peer, variant and control. Dots to the right of the\n"
+        "line are behind the default. Each panel has its own axis: linear to 20 %, logarithmic\n"
+        "beyond.\n",
         "## In figures\n",
         _render_table(results),
         "",
