@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_epochs
 from benchmarks.ablations.harness.page import render_ablations
@@ -21,6 +22,11 @@ from benchmarks.papers.harness.render import (
     get_curve_plot_path,
     get_plot_path,
     has_digest,
+)
+from benchmarks.papers.harness.search import (
+    find_best,
+    replace_peer_settings,
+    replace_settings,
 )
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
 from benchmarks.papers.harness.summary_page import (
@@ -86,10 +92,34 @@ def test_a_member_has_a_result_or_is_marked_as_not_measured(
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
 def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
-    suite = Suite.read(file)
-    for row in suite.rows:
-        suite.build_config(row, seed=0)
-        assert (build_peer(suite, row) is None) == (row.role != "peer")
+    whole = Suite.read(file)
+    for suite in (whole, whole.shorten(2)):
+        for row in suite.rows:
+            suite.build_config(row, seed=0)
+            assert (build_peer(suite, row) is None) == (row.role != "peer")
+
+
+def is_part_of(found: JsonValue, recorded: JsonValue) -> bool:
+    """Return whether all fields that were recorded are as they were found; others may be newer."""
+    if isinstance(found, dict) and isinstance(recorded, dict):
+        return all(
+            name in found and is_part_of(found[name], value) for name, value in recorded.items()
+        )
+    return found == recorded
+
+
+def test_the_settings_of_every_record_are_those_of_today(suites: list[MeasuredSuite]) -> None:
+    """A default that changes would leave a record, whose settings are what the suite says."""
+    for suite, measured in ((each.suite, each.measured) for each in suites):
+        for row, record in ((each.row, record) for each in measured for record in each.records):
+            peer, config = build_peer(suite, row), suite.build_config(row, record.seed)
+            best = find_best(record.trials).settings if record.trials else {}
+            built = (
+                replace_settings(config, best)
+                if peer is None
+                else replace_peer_settings(peer, best)
+            )
+            assert is_part_of(built.model_dump(mode="json"), record.config), record.file_name
 
 
 def test_rows_of_presets_have_the_initial_values_of_the_authors() -> None:
@@ -113,11 +143,11 @@ def test_every_plot_shows_the_records(name: str, suites: list[MeasuredSuite]) ->
         assert has_digest(get_plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
         if learning := collect_learning_curves(suite, measured):
             plot = get_curve_plot_path(PAPERS, suite)
-            assert has_digest(plot, digest_learning_curves(learning)), REFRESH
+            assert has_digest(plot, digest_learning_curves(suite, learning)), REFRESH
         if curves := find_attention_curves(measured):
-            assert has_digest(get_attention_plot_path(PAPERS, suite), digest_curves(curves)), (
-                REFRESH
-            )
+            assert has_digest(
+                get_attention_plot_path(PAPERS, suite), digest_curves(suite.title, curves)
+            ), REFRESH
 
 
 def test_the_picture_of_all_leads_shows_the_records(results: list[SuiteResult]) -> None:

@@ -210,6 +210,12 @@ def test_findings_have_the_figures_of_the_records(suite: Suite, tmp_path: Path) 
     other = ablation_record_of(suite, "no_drift", NO_DRIFT)
     other.write(folder / "results" / "tiny" / "no_drift-0.json")
     assert "\nDrift is worth **+15.00** (" in render_ablations(folder, papers)
+    # Of the same runs as the table, not of a further seed of one side.
+    second = ablation_record_of(suite, "full", {"model": 10}, seed=1)
+    second.write(folder / "results" / "tiny" / "full-1.json")
+    page = render_ablations(folder, papers)
+    assert "| **-15.00** (" in page
+    assert "\nDrift is worth **+15.00** (" in page
 
 
 def test_findings_of_an_unknown_suite_are_refused(tmp_path: Path) -> None:

@@ -41,5 +41,6 @@ def test_a_plot_is_deterministic_and_holds_its_digest(
     file = tmp_path_factory.mktemp("plots") / "attention.svg"
     file.write_text(draw_attention("A shop", CURVES), "utf-8")
     assert file.read_text("utf-8") == draw_attention("A shop", CURVES)
-    assert has_digest(file, digest_curves(CURVES))
-    assert not has_digest(file, digest_curves(CURVES[1:]))
+    assert has_digest(file, digest_curves("A shop", CURVES))
+    assert not has_digest(file, digest_curves("A shop", CURVES[1:]))
+    assert not has_digest(file, digest_curves("A mall", CURVES))

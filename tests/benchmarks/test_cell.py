@@ -149,8 +149,9 @@ def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> Non
     ranked_rows(tmp_path, suite, {"mercer": [3]})
     (file,) = (tmp_path / "results" / "tiny" / "questions").iterdir()
     questions = RankedQuestions.read(file)
-    other = questions.model_copy(update={"cold_targets": 5})
-    with pytest.raises(TrainingError, match="it lacks 3, and of the same targets of this row 5"):
+    # Of as many targets: a catalog without another item.
+    other = questions.model_copy(update={"catalog_sha256": "d" * 64, "items": 19})
+    with pytest.raises(TrainingError, match=r"20 items and lacks 3 .* this row 19 and lacks 3"):
         other.write(tmp_path / "results" / "tiny")
     assert RankedQuestions.read(file) == questions
 

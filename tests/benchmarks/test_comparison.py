@@ -39,6 +39,8 @@ def comparison_of(
         targets=encode_integers(np.ones_like(users)),
         after_a_gap=encode_integers(np.ones_like(users)),
         repeats=encode_integers(np.zeros_like(users)),
+        catalog_sha256="c" * 64,
+        items=20,
         cold_targets=0,
         counting=CountingSettings(),
         references={"popular_all_time": encode_integers(np.full_like(users, 2))},

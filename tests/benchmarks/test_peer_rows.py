@@ -118,7 +118,9 @@ def test_a_row_with_settings_of_a_peer_is_a_peer(tmp_path: Path) -> None:
 
 
 def test_a_peer_can_have_a_budget_of_its_own(tmp_path: Path) -> None:
-    longer = PEERS.replace('"hstu"', '"longer"') + "budget_seconds = 7000\n"
+    longer = (
+        PEERS.replace('"hstu"', '"longer"').replace("HSTU", "Longer") + "budget_seconds = 7000\n"
+    )
     suite = suite_in(tmp_path, SUITE + PEERS + longer)
     budgets = [
         suite.merge_settings(suite.row(name), 0)["budget_seconds"] for name in ("hstu", "longer")

@@ -21,7 +21,7 @@ from benchmarks.papers.harness.search import (
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
-from model.errors import TrainingError
+from model.errors import DivergedError, TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from training.data.sources import read_events
 
@@ -182,6 +182,26 @@ def test_a_choice_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     assert tried == [{"encoder.weight": 3.0}]
     assert [trial.value for trial in chosen.trials] == [0.1, 0.2, 0.1]
     assert reported == [1, 2, 3]
+
+
+def test_a_trial_that_diverges_ends_no_other(tmp_path: Path) -> None:
+    space: list[Settings] = [{"rate": 0.1}, {"rate": 9.0}, {"rate": 0.3}]
+    tried: list[object] = []
+
+    def measure(settings: Settings) -> TuningTrial:
+        tried.append(settings["rate"])
+        if settings["rate"] == 9.0:
+            raise DivergedError("the loss is NaN")
+        return TuningTrial(settings=settings, value=0.25)
+
+    def tune(space: list[Settings]) -> Tuning:
+        return tune_once(tmp_path / "trials.json", space, measure, ignore)
+
+    assert [trial.problem for trial in tune(space).trials] == ["", "the loss is NaN", ""]
+    assert find_best(tune(space).trials).settings == {"rate": 0.1}
+    assert tried == [0.1, 9.0, 0.3]
+    with pytest.raises(TrainingError, match="all 1 tried diverged, the first by: the loss is NaN"):
+        tune([{"rate": 9.0}])
 
 
 def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:

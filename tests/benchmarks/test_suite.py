@@ -118,7 +118,8 @@ def test_tables_are_merged_to_any_depth() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('name = "positional"', 'name = "mercer"', "mercer"),
+        ('name = "positional"', 'name = "mercer"', "distinct names, .* has .'mercer'. twice"),
+        ('label = "Counts"', 'label = "Mercer"', "distinct labels, .* has .'Mercer'. twice"),
         ('class = "order only"', 'class = "everything"', "tiny.toml is not a suite"),
         ('class = "order only"', 'class = "everything"', "row positional: class: input should be"),
         ('label = "Counts"', 'label = "Counts"\nrole = "control"', "row counts changes the base"),

@@ -1,21 +1,29 @@
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from benchmarks.papers.harness.curve_plot import (
+    COMPARED,
     collect_learning_curves,
     digest_learning_curves,
     draw_learning_curves,
 )
-from benchmarks.papers.harness.lead_plot import collect_drawn, digest_leads, draw_leads
+from benchmarks.papers.harness.lead_plot import (
+    COLOURS,
+    collect_drawn,
+    digest_leads,
+    draw_leads,
+)
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import Role, Suite
 from benchmarks.papers.harness.summary_page import (
+    COLUMNS,
     list_results,
     render_summary,
     update_readme,
@@ -101,6 +109,27 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
     assert "Behind Degree 2, one seed, **-10.00**" in page
     assert "Positional, one seed, +2.00" in page
     assert "Without a record: 1 method." in page
+
+
+def test_every_role_has_a_column_and_a_colour() -> None:
+    assert {*COLUMNS} == {*COLOURS} == {*get_args(Role)} - {"default"}
+    assert {*COMPARED} == {*get_args(Role)} - {"method", "reference"}
+
+
+def test_a_headline_without_questions_is_refused(tmp_path: Path) -> None:
+    papers = papers_with(tmp_path, {"mercer": [60], "positional": [40]})
+    (file,) = (papers / "results" / "tiny" / "questions").iterdir()
+    none_later = {"after_a_gap": encode_integers(np.zeros(100, dtype=np.int64))}
+    RankedQuestions.read(file).model_copy(update=none_later).write(papers / "results" / "tiny")
+    suite = papers / "suites" / "tiny.toml"
+    suite.write_text('headline = "after_a_gap"\n' + suite.read_text())
+    with pytest.raises(TrainingError, match="tiny has none of subset after_a_gap"):
+        list_results(read_measured_suites(papers))
+
+
+def test_a_readme_that_lacks_the_last_marker_is_refused() -> None:
+    with pytest.raises(TrainingError, match="the page lacks '<!-- rendered from"):
+        update_readme("Above. <!-- results --> table\n## Install\n", [])
 
 
 def test_a_variant_of_the_default_is_no_rival(tmp_path: Path) -> None:
@@ -260,5 +289,5 @@ def test_learning_curves_are_of_processor_time(suite: Suite, tmp_path: Path) -> 
     ]
     assert curves[0].minutes == [0.2, 0.4]
     drawn = draw_learning_curves(suite, curves)
-    assert digest_learning_curves(curves) in drawn
+    assert digest_learning_curves(suite, curves) in drawn
     assert drawn.count(">Mercer</text>") == 1

@@ -218,17 +218,19 @@ def test_a_seed_of_other_data_is_named(suite: Suite, tmp_path: Path) -> None:
     assert "Records of other data are left out: Mercer." in page
 
 
-def with_curve(row: MeasuredRow, values: list[float], **changes: object) -> MeasuredRow:
-    """Give the last record of a row a learning curve."""
+def with_curve(
+    row: MeasuredRow, values: list[float], every: int = 1, **changes: object
+) -> MeasuredRow:
+    """Give the last record of a row a learning curve, of one point in so many epochs."""
     curve = tuple(
         CurvePoint(
-            epoch=epoch,
-            seconds=epoch,
-            cpu_seconds=epoch,
+            epoch=every * number,
+            seconds=number,
+            cpu_seconds=number,
             loss=1.0,
-            validation={"accuracy": value},
+            validation={"accuracy": value, "ndcg@10": value},
         )
-        for epoch, value in enumerate(values, 1)
+        for number, value in enumerate(values, 1)
     )
     last = row.records[-1].model_copy(update={"curve": curve, **changes})
     return MeasuredRow(row.row, (*row.records[:-1], last))
@@ -250,9 +252,9 @@ def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[Meas
     run = PeerRun(fit_seconds=1, test_seconds=1, peak_mib=1, known_items=1, versions={})
     positional = measured[1]
 
-    def page_of(values: list[float], epochs: int = 9) -> str:
+    def page_of(values: list[float], epochs: int = 9, every: int = 1) -> str:
         config = {"patience": 2, "max_history": 9, "epochs": epochs}
-        peer = with_curve(positional, values, peer=run, config=config)
+        peer = with_curve(positional, values, every, peer=run, config=config)
         return render_suite(suite, [measured[0], peer])
 
     ended = (
@@ -261,6 +263,7 @@ def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[Meas
     assert ended in page_of([0.1, 0.3, 0.2])
     assert ended not in page_of([0.1, 0.3, 0.2, 0.2])
     assert ended not in page_of([0.1, 0.3, 0.2], epochs=3)
+    assert ended not in page_of([0.1, 0.3, 0.2], epochs=15, every=5)
     # One that still rose is named once.
     assert ended not in page_of([0.1, 0.2, 0.3])
     assert "Positional." in page_of([0.1, 0.2, 0.3]).partition("With some seed best after")[2]
@@ -328,7 +331,8 @@ def test_choices_and_versions_of_the_code_are_named(
         for record, update in zip(first.records, updates, strict=True)
     )
     page = render_suite(suite, [MeasuredRow(first.row, changed), *others])
-    versions = "They are of 3 versions of the code (`code` of a record)."
+    # Trials have a third one.
+    versions = "They and their trials are of 3 versions of the code (`code` of a record)."
     assert f"All 4 runs: 2.0 hours of one core. {versions}" in page
     assert "| 12,345 | 10 | 7,200 |" in line_of(page, "Mercer")
     assert "Settings tried on the validation questions: Mercer 2." in page
@@ -406,6 +410,8 @@ def test_a_plot_is_deterministic_and_holds_its_digest(
     for label in ("Mercer", "Positional", "degree", unit):
         assert f">{label}</text>" in drawn
     assert digest_figures(suite, measured[:1]) != digest_figures(suite, measured)
+    fractions = suite.model_copy(update={"figures": "fraction"})
+    assert digest_figures(fractions, measured) != digest_figures(suite, measured)
 
 
 def test_the_page_and_its_plots_are_written_beside_the_records(

@@ -100,6 +100,8 @@ def write_questions(folder: Path) -> None:
         targets=encode_integers(np.ones_like(number)),
         after_a_gap=encode_integers(np.ones_like(number)),
         repeats=encode_integers(np.zeros_like(number)),
+        catalog_sha256="c" * 64,
+        items=20,
         cold_targets=0,
         counting=CountingSettings(),
         references={},

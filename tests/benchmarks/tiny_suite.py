@@ -146,6 +146,8 @@ def ranked_rows(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> li
         targets=encode_integers(np.ones_like(number)),
         after_a_gap=encode_integers(number % 2),
         repeats=encode_integers((number % 4 == 0).astype(np.int64)),
+        catalog_sha256="c" * 64,
+        items=20,
         cold_targets=3,
         counting=CountingSettings(),
         references={"popular_all_time": encode_integers(np.where(number < 10, 1, 0))},

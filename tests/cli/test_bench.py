@@ -1,5 +1,6 @@
 """The `kairos bench` command."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -109,6 +110,8 @@ def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path, SUITE.replace("epochs = 2", "epochs = 100000"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     process = subprocess.Popen(
         [
             *(sys.executable, "-c", INTERRUPTIBLE, "bench", "papers"),
@@ -117,6 +120,7 @@ def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
         ],
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
     )
     with process:
         assert process.stderr is not None
@@ -126,6 +130,7 @@ def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
         assert "failed" not in process.stderr.read()
     assert process.returncode == 130
     assert not (folder / "results").exists()
+    assert not [*temporary.glob("tmp*")]
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.layers.item_counts import WindowDays
+from training.coordinate_search import search_by_coordinate
 from training.data.dataset import Dataset
 from training.data.split import Questions, Split, expand_spans
 from training.evaluation.evaluate import rank_targets
@@ -167,26 +168,22 @@ def tune_counting(split: Split, *, exclude_seen: bool) -> CountingSettings:
         drawn = np.random.default_rng(0).choice(len(questions), most, replace=False)
         questions = questions.select(np.sort(drawn))
     reference = Counting.fit(split.dataset, split.is_training, settings)
-    measured: dict[CountingSettings, float] = {}
 
-    def measure(tried: CountingSettings) -> float:
-        if tried not in measured:
-            blocks = score_reference(
-                replace(reference, settings=tried), questions, len(split.dataset.catalog)
-            )
-            ranks = rank_targets(blocks, split.dataset, questions, exclude_seen=exclude_seen)
-            measured[tried] = float(ranks.ndcg(10).mean())
-        return measured[tried]
+    def measure(tried: dict[str, float | None]) -> float:
+        settings = CountingSettings.model_validate(tried)
+        blocks = score_reference(
+            replace(reference, settings=settings), questions, len(split.dataset.catalog)
+        )
+        ranks = rank_targets(blocks, split.dataset, questions, exclude_seen=exclude_seen)
+        return float(ranks.ndcg(10).mean())
 
-    axes = {"weight": WEIGHTS, "half_life_days": HALF_LIVES, "window_days": WINDOWS}
-    before = None
-    while settings != before:
-        before = settings
-        for name, values in axes.items():
-            tried = [settings.model_copy(update={name: value}) for value in values]
-            # On equal metrics the settings stay: the search ends.
-            settings = max([settings, *tried], key=measure)
-    return settings
+    values: dict[str, tuple[float | None, ...]] = {
+        "weight": WEIGHTS,
+        "half_life_days": HALF_LIVES,
+        "window_days": WINDOWS,
+    }
+    best = search_by_coordinate(values, settings.model_dump(), measure)
+    return CountingSettings.model_validate(best)
 
 
 def _divide_by_sums(counts: Float64[np.ndarray, "lines rows"]) -> Float64[np.ndarray, "lines rows"]:

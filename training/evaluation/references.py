@@ -176,7 +176,7 @@ class PersonalFrequency:
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
-        """Count popularity; `scores` reads the histories."""
+        """Count popularity; `score` reads the histories."""
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
     def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
@@ -203,7 +203,7 @@ class RepeatLast:
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
-        """Count popularity; `scores` reads the last item."""
+        """Count popularity; `score` reads the last item."""
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
     def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:

@@ -97,7 +97,7 @@ def rank_test_questions(
 ) -> dict[str, Ranks]:
     """Rank the test questions as `build_report` does; the keys are the rows of the report."""
     dataset, questions = split.dataset, split.test
-    candidates = _sample_candidates(split, data)
+    candidates = draw_candidates(split, data)
     ranks_of: dict[str, Ranks] = {
         name: evaluate(
             recommender,
@@ -126,7 +126,7 @@ def rank_test_questions(
 def rank_references(split: Split, data: DataConfig, counting: CountingSettings) -> dict[str, Ranks]:
     """Rank the test questions by every reference; the keys are the rows of a report."""
     dataset, questions, known = split.dataset, split.test, split.is_known_before_test
-    candidates = _sample_candidates(split, data)
+    candidates = draw_candidates(split, data)
     references = fit_references(dataset, known) | fit_counting(dataset, known, counting)
     return {
         name: rank_targets(
@@ -140,10 +140,13 @@ def rank_references(split: Split, data: DataConfig, counting: CountingSettings) 
     }
 
 
-def _sample_candidates(
+def draw_candidates(
     split: Split, data: DataConfig
 ) -> Int64[np.ndarray, "questions candidates"] | None:
-    """Draw the items of sampled metrics; None without them."""
+    """Draw the items that sampled metrics rank the test targets among; None without such metrics.
+
+    Rows of a suite are comparable in them because all draw the same.
+    """
     if not data.sampled_metrics:
         return None
     return sample_candidates(SeenItems(split.dataset, split.train_ends), split.test, count=SAMPLED)

@@ -100,9 +100,6 @@ def _complete_row(row: Settings, *, is_first: bool) -> Settings:
     """Complete a row of the file with what all rows have."""
     shared: Settings = {"class": "query time given", "recipe": "recommended", "seeds": 3}
     shared["role"] = "default" if is_first else "control"
-    without = row.get("without", [])
-    if isinstance(without, list):  # anything else is refused
-        row = row | {"without": ["fit.refit", *without]}
     return shared | row
 
 

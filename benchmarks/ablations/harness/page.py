@@ -30,7 +30,9 @@ OPENING = """\
 
 Each row changes one part of the recommended recipe ([ablations.toml](ablations.toml)); the suites
 and their recipes are those of [the papers' tables](../papers/README.md). A row that changes nothing
-for a data set, since its recipe does not have that part, is not run.
+for a data set, since its recipe does not have that part, is not run. There is no row without the
+refit before the test: its catalog would lack the items of the validation events, so that it would
+rank others.
 
 - Live counts popularity up to each query, frozen up to the last training event; withheld is frozen
   without the query time.
@@ -91,7 +93,12 @@ def render_ablation(folder: Path, suite: Suite, measured: list[MeasuredRow]) -> 
         f"Without a comparable record: {'; '.join(absent)}." if absent else "",
         format_runs(shown),
         fill_in_figures(
-            suite.findings, suite, shown, Comparison.read(folder, suite, shown)
+            suite.findings,
+            suite,
+            shown,
+            Comparison.read(folder, suite, shown),
+            # The runs of the whole recipe that the table compares the row with.
+            {name: each for name, each in comparisons.items() if name != whole.row.name},
         ).strip(),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,7 +1,5 @@
 """A plot of the attention on the last event over time, after Figure 2 of Xu et al. 2019."""
 
-import hashlib
-import json
 import math
 from typing import NamedTuple
 
@@ -10,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.plot import STYLE, format_svg
+from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.record import ProfilePoint
 
 LEAST = 20
@@ -48,9 +46,9 @@ def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
     return next((profile for profile in profiles if profile), [])
 
 
-def digest_curves(curves: list[ProfilePoint]) -> str:
-    """Compute a digest of the figures of a plot, which its file contains."""
-    return hashlib.sha256(json.dumps([point.model_dump() for point in curves]).encode()).hexdigest()
+def digest_curves(title: str, curves: list[ProfilePoint]) -> str:
+    """Compute a digest of the figures and labels of a plot."""
+    return digest_drawn([title, [point.model_dump() for point in curves]])
 
 
 def draw_attention(title: str, curves: list[ProfilePoint]) -> str:
@@ -63,7 +61,7 @@ def draw_attention(title: str, curves: list[ProfilePoint]) -> str:
         for panel, axis in zip(PANELS, figure.subplots(1, len(PANELS), sharey=True), strict=True):
             _draw_panel(axis, panel, curves)
         figure.suptitle(f"{title}: average attention on the last event", fontsize=10)
-        return format_svg(figure, digest_curves(curves))
+        return format_svg(figure, digest_curves(title, curves))
 
 
 def _draw_panel(axis: Axes, panel: Panel, curves: list[ProfilePoint]) -> None:

@@ -136,13 +136,18 @@ class Comparison:
             metric: the suite's plot metric by default.
 
         Raises:
-            TrainingError: if it has no comparable record.
+            TrainingError: if it has no comparable record, or the subset no questions.
         """
         metric = metric or self.suite.plot
         key = (name, subset, ranker, metric)
         if key not in self._resamples:
             values = self.compute_values(name, ranker, metric)
             is_selected = self._select(subset)
+            if not is_selected.any():
+                raise TrainingError(
+                    f"a comparison needs questions, but suite {self.suite.name} has none of "
+                    f"subset {subset}; set its headline to all"
+                )
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
             mean = float(sums.sum() / (is_selected.sum() * len(sums)))
             self._resamples[key] = Resamples(mean, self._weigh(sums) / self._count_drawn(subset))

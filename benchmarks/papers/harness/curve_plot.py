@@ -1,14 +1,12 @@
 """A plot of learning curves: the validation metric against the processor time of the fit."""
 
-import hashlib
-import json
 from typing import NamedTuple
 
 from matplotlib import color_sequences, style
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.plot import STYLE, format_svg
+from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.suite import Role, Suite
 
 COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "variant", "control")
@@ -57,9 +55,9 @@ def collect_learning_curves(suite: Suite, measured: list[MeasuredRow]) -> list[L
     return (compared or curves)[:MOST_CURVES]
 
 
-def digest_learning_curves(curves: list[LearningCurve]) -> str:
-    """Compute a digest of the figures of a plot, which its file contains."""
-    return hashlib.sha256(json.dumps(curves).encode()).hexdigest()
+def digest_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
+    """Compute a digest of the figures and labels of a plot."""
+    return digest_drawn([suite.title, suite.plot, curves])
 
 
 def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
@@ -85,4 +83,4 @@ def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
         axis.set_ylabel(f"{suite.plot}, validation")
         axis.legend(fontsize=6, loc="center left", bbox_to_anchor=(1, 0.5))
         figure.suptitle(f"{suite.title}: learning curves", fontsize=10)
-        return format_svg(figure, digest_learning_curves(curves))
+        return format_svg(figure, digest_learning_curves(suite, curves))

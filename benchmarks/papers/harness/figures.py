@@ -4,6 +4,7 @@ import statistics
 
 from benchmarks.papers.harness.measured_rows import standard_deviation
 from benchmarks.papers.harness.suite import Suite
+from model.errors import TrainingError
 from training.evaluation.metrics import Lead
 
 
@@ -39,6 +40,22 @@ def format_lead(suite: Suite, lead: Lead) -> str:
     """Format a difference with its 95 % interval, in bold where the interval leaves out zero."""
     mean, low, high = (format_signed(suite, value) for value in lead)
     return f"{f'**{mean}**' if lead.is_clear else mean} ({low} to {high})"
+
+
+def replace_between(page: str, opening: str, closing: str, text: str) -> str:
+    """Replace what stands between two markers of a page.
+
+    Raises:
+        TrainingError: if one of them is missing.
+    """
+    before, has_opening, rest = page.partition(opening)
+    _, has_closing, after = rest.partition(closing)
+    if not (has_opening and has_closing):
+        raise TrainingError(
+            f"a table is rendered between {opening!r} and {closing!r}, but the page lacks "
+            f"{opening if not has_opening else closing!r}; put it back"
+        )
+    return f"{before}{opening}\n\n{text}\n\n{closing}{after}"
 
 
 def format_row(cells: list[str]) -> str:

@@ -17,6 +17,8 @@ from its record.
 
 import re
 import statistics
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import get_args
 
 from benchmarks.papers.harness.comparison import Comparison
@@ -25,6 +27,7 @@ from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, collect
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
+from training.evaluation.counting import COUNTING_LIVE
 
 _FIGURE = re.compile(r"\{([^{}]*)\}")
 
@@ -34,8 +37,14 @@ def fill_in_figures(
     suite: Suite,
     measured: list[MeasuredRow],
     comparison: Comparison | None,
+    comparisons: Mapping[str, Comparison] = MappingProxyType({}),
 ) -> str:
     """Replace every figure in braces by its value.
+
+    Args:
+        comparison: of all rows and references.
+        comparisons: of single rows with the runs of another that they are compared with; a
+            difference to such a row is taken from there.
 
     Returns:
         The text; empty while a row that it names has no record.
@@ -58,8 +67,9 @@ def fill_in_figures(
                     ratio = _average(suite, measured, name) / _average(suite, measured, other)
                     return f"{ratio:.2f}"
                 case [name, "-", other, *subset] if comparison is not None:
-                    lead = comparison.compare(name, other, _parse_subset(subset))
-                    return format_lead(suite, lead)
+                    apart = [comparisons[each] for each in (name, other) if each in comparisons]
+                    used = apart[0] if len(apart) == 1 else comparison
+                    return format_lead(suite, used.compare(name, other, _parse_subset(subset)))
                 case [name, part]:
                     return format_figure(suite, _average(suite, measured, name, part))
         except (
@@ -81,18 +91,22 @@ def check_figures(suite: Suite) -> None:
     Raises:
         TrainingError: if there is no such row, reference, metric or part.
     """
-    names = {row.name for row in suite.rows} | {*REFERENCES}
-    parts = {"after_a_gap", "withheld", "live", "cpu", *suite.metrics}
+    rows = {row.name for row in suite.rows}
+    names = rows | {*REFERENCES}
+    # Counting up to each question is compared with live models, which is a column of its own.
+    compared = names - {COUNTING_LIVE}
+    subsets = ([], *([each] for each in get_args(Subset)))
     for figure in _FIGURE.findall(f"{suite.findings} {suite.limits}"):
         match figure.split():
             case [name] if name in names:
                 continue
             case [name, "/", other] if {name, other} <= names:
                 continue
-            case [name, "-", other, *subset] if {name, other} <= names:
-                if subset in ([], *([each] for each in get_args(Subset))):
-                    continue
-            case [name, part] if name in names and part in parts:
+            case [name, "-", other, *subset] if {name, other} <= compared and subset in subsets:
+                continue
+            case [name, "after_a_gap" | "withheld" | "live" | "cpu"] if name in rows:
+                continue
+            case [name, metric] if name in names and metric in suite.metrics:
                 continue
         raise _refuse(suite, figure)
 

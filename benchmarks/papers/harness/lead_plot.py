@@ -1,7 +1,5 @@
 """The picture of all leads: one panel per suite, one dot per opponent of the default."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 
 from matplotlib import style
@@ -9,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.papers.harness.plot import STYLE, format_svg
+from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.summary_page import Opponent, SuiteResult
 from training.evaluation.metrics import Lead
 
@@ -54,12 +52,12 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
 
 
 def digest_leads(results: Sequence[SuiteResult]) -> str:
-    """Compute a digest of the figures of the picture, which its file contains."""
+    """Compute a digest of the figures and labels of the picture."""
     drawn = [
         [title, [[each.label, each.kind, *(round(one, 4) for one in lead)] for each, lead in on]]
         for title, on in collect_drawn(results)
     ]
-    return hashlib.sha256(json.dumps(drawn).encode()).hexdigest()
+    return digest_drawn(drawn)
 
 
 def draw_leads(results: Sequence[SuiteResult]) -> str:

@@ -72,6 +72,9 @@ class MeasuredRow:
         """Whether the budget of a peer ended its fit before its patience did.
 
         It is not shown to have reached its best, then, either.
+
+        Args:
+            metric: of early stopping.
         """
         if self.records[0].peer is None:
             return False
@@ -79,9 +82,12 @@ class MeasuredRow:
         patience, epochs = (config.get(name, 0) for name in ("patience", "epochs"))
         assert isinstance(patience, int)
         assert isinstance(epochs, int)
+        # Patience is of evaluations, of which not every epoch need have one.
         return any(
-            curve and len(curve) < epochs and len(curve) - curve.index(max(curve)) <= patience
-            for curve in self._list_curves(metric)
+            curve
+            and record.curve[-1].epoch < epochs
+            and len(curve) - curve.index(max(curve)) <= patience
+            for record, curve in zip(self.records, self._list_curves(metric), strict=True)
         )
 
     def _list_curves(self, metric: str) -> list[list[float]]:

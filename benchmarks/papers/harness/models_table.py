@@ -3,8 +3,9 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks.papers.harness.figures import format_figure, format_row
+from benchmarks.papers.harness.figures import format_figure, format_row, replace_between
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
+from model.errors import TrainingError
 
 SUITES = ("stackoverflow", "ml100k", "ml1m-by-time", "retail", "complete-journey", "yelp")
 
@@ -45,10 +46,12 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
 
 
 def update_models_table(page: str, suites: Sequence[MeasuredSuite]) -> str:
-    """Replace the table of results in docs/models.md."""
-    before, _, rest = page.partition(OPENING)
-    _, _, after = rest.partition(CLOSING)
-    return f"{before}{OPENING}\n\n{render_models_table(suites)}\n\n{CLOSING}{after}"
+    """Replace the table of results in docs/models.md.
+
+    Raises:
+        TrainingError: if a marker is missing, or a suite of `SUITES`.
+    """
+    return replace_between(page, OPENING, CLOSING, render_models_table(suites))
 
 
 def find_measured_kinds(suites: Sequence[MeasuredSuite]) -> set[str]:
@@ -57,7 +60,12 @@ def find_measured_kinds(suites: Sequence[MeasuredSuite]) -> set[str]:
 
 
 def _select_columns(suites: Sequence[MeasuredSuite]) -> list[MeasuredSuite]:
-    by_name = {records.suite.name: records for records in suites}
+    by_name = {each.suite.name: each for each in suites}
+    if missing := [name for name in SUITES if name not in by_name]:
+        raise TrainingError(
+            f"the table of docs/models.md has a column for each of {[*SUITES]}, but there is no "
+            f"suite {missing}; correct SUITES of benchmarks/papers/harness/models_table.py"
+        )
     return [by_name[name] for name in SUITES]
 
 

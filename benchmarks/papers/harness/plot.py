@@ -72,17 +72,24 @@ def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
     return found
 
 
+def digest_drawn(drawn: object) -> str:
+    """Compute a digest of what a plot shows, as JSON; the file of the plot contains it."""
+    return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()
+
+
 def digest_figures(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Compute a digest of the figures of a plot, which its file contains."""
-    panels = [panel.model_dump() for panel in suite.panels]
-    shown = [
-        suite.title,
-        suite.plot,
-        panels,
-        collect_dots(suite, measured),
-        collect_references(measured, suite.headline),
-    ]
-    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+    """Compute a digest of the figures and labels of a plot."""
+    return digest_drawn(
+        [
+            suite.title,
+            suite.plot,
+            suite.figures,
+            [each.model_dump() for each in (*suite.panels, *suite.curves)],
+            collect_dots(suite, measured),
+            collect_references(measured, suite.headline),
+            REFERENCES,
+        ]
+    )
 
 
 def draw(suite: Suite, measured: list[MeasuredRow]) -> str:

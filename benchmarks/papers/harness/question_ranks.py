@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int64
 from pydantic import model_validator
 
 from benchmarks.papers.harness.record import write_atomically
+from model.catalog import Catalog
 from model.config import Config
 from model.errors import TrainingError
 from training.data.dataset import Dataset
@@ -75,6 +76,10 @@ class RankedQuestions(Config):
     """1 for a question that is later than the last event of its history, else 0."""
     repeats: str
     """1 for a target that the history of its question holds, else 0."""
+    catalog_sha256: str
+    """A digest of the ids of the items that are ranked."""
+    items: int
+    """How many they are."""
     cold_targets: int
     """Targets that the catalog does not hold."""
     counting: CountingSettings
@@ -117,6 +122,8 @@ class RankedQuestions(Config):
             targets=encode_integers(np.diff(split.test.target_offsets)),
             after_a_gap=encode_integers(later),
             repeats=encode_integers(find_repeated_targets(whole, questions).astype(np.int64)),
+            catalog_sha256=digest_catalog(split.dataset.catalog),
+            items=len(split.dataset.catalog),
             cold_targets=int(np.count_nonzero(split.test.target_rows == 0)),
             counting=counting,
             references={
@@ -155,12 +162,12 @@ class RankedQuestions(Config):
         """
         file = self.find_file(folder, self.sha256)
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.exists() and (found := self.read(file)).cold_targets != self.cold_targets:
+        if file.exists() and (found := self.read(file)).catalog_sha256 != self.catalog_sha256:
             raise TrainingError(
-                f"all rows of a suite rank the same catalog, but of the targets in {file} it lacks "
-                f"{found.cold_targets}, and of the same targets of this row {self.cold_targets}; "
-                "give the rows fit.refit_before_test, as peers have it, or delete the records of "
-                "the suite and run its rows again"
+                f"all rows of a suite rank the same catalog, but that of {file} has {found.items} "
+                f"items and lacks {found.cold_targets} targets, and that of this row {self.items} "
+                f"and lacks {self.cold_targets}; give the rows fit.refit_before_test, as peers "
+                "have it, or delete the records of the suite and run its rows again"
             )
         write_atomically(file, self.model_dump(mode="json"))
 
@@ -231,6 +238,11 @@ def find_repeated_targets(whole: Dataset, questions: Questions) -> Bool[np.ndarr
         first[np.searchsorted(pairs, targets)] < questions.ends[question_of]
     )
     return repeated
+
+
+def digest_catalog(catalog: Catalog) -> str:
+    """Compute a digest of the ids of a catalog's items, in whatever order."""
+    return hashlib.sha256(repr(sorted(catalog.item_ids)).encode()).hexdigest()
 
 
 def digest_questions(whole: Dataset, questions: Questions) -> str:

@@ -54,6 +54,8 @@ class TuningTrial(Measurements):
     """Of a peer, the epochs of the fit."""
     code: str = ""
     """A digest of the code that ran; empty in older records."""
+    problem: str = ""
+    """Why it has no metric, if training diverged: `value` is then below every metric."""
 
 
 class PeerRun(Measurements):
@@ -173,5 +175,8 @@ def name_record(row: str, seed: int) -> str:
 def write_atomically(file: Path, content: object) -> None:
     """Write JSON into a file of an existing folder; readers see the old content or all of this."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    unfinished.replace(file)
+    try:
+        unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)

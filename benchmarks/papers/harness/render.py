@@ -50,11 +50,11 @@ def render(folder: Path) -> list[Path]:
             written.append(plot)
         curve_plot = get_curve_plot_path(folder, suite)
         learning = collect_learning_curves(suite, measured)
-        if learning and not has_digest(curve_plot, digest_learning_curves(learning)):
+        if learning and not has_digest(curve_plot, digest_learning_curves(suite, learning)):
             curve_plot.write_text(draw_learning_curves(suite, learning), "utf-8")
             written.append(curve_plot)
         attention, curves = get_attention_plot_path(folder, suite), find_attention_curves(measured)
-        if curves and not has_digest(attention, digest_curves(curves)):
+        if curves and not has_digest(attention, digest_curves(suite.title, curves)):
             attention.write_text(draw_attention(suite.title, curves), "utf-8")
             written.append(attention)
     if results := list_results(suites):

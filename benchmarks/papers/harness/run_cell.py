@@ -7,6 +7,7 @@ Prints its progress as JSON lines on standard output, and writes the record at t
 
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -140,6 +141,8 @@ def _sample(events: pl.DataFrame, users: int) -> pl.DataFrame:
 
 def main() -> int:
     """Run the cell that standard input describes; return the exit code."""
+    # An interrupted run terminates its cells: the exit removes their temporary folders.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     cell = Cell.model_validate_json(sys.stdin.read())
     output = sys.stdout
     sys.stdout = sys.stderr  # standard output carries progress events only

@@ -29,9 +29,12 @@ def format_cost(measured: list[MeasuredRow]) -> str:
     """Format the processor time of all runs and choices, and how much was tried."""
     records = [record for each in measured for record in each.records]
     seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
-    codes = len({record.code for record in records})
+    codes = {record.code for record in records}
+    codes |= {trial.code for record in records for trial in record.trials}
     sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
-    sentences += [f"They are of {codes} versions of the code (`code` of a record)."] * (codes > 1)
+    sentences += [
+        f"They and their trials are of {len(codes)} versions of the code (`code` of a record)."
+    ] * (len(codes) > 1)
     tried = [
         f"{each.row.label} {len(each.records[0].trials)}"
         for each in measured
@@ -66,7 +69,7 @@ def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
     cut = [
         each.row.label
         for each in measured
-        if each.is_cut_short(suite.plot) and each.row.label not in rising
+        if each.is_cut_short(suite.monitor) and each.row.label not in rising
     ]
     sentences = [
         "With some seed best after the last epoch of the fit, so not shown to be at its best: "

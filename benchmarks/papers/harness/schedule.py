@@ -62,6 +62,10 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> li
     stopped = False
 
     def run(cell: Cell) -> Failure | None:
+        if cell.is_done:  # by another run since it was planned
+            progress.start(cell)
+            progress.finish(cell, Record.read(cell.record))
+            return None
         with lock:
             if stopped:
                 return None

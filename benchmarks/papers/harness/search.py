@@ -9,11 +9,12 @@ import torch
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from benchmarks.papers.harness.record import TuningTrial
-from benchmarks.papers.harness.settings import Settings, digest, merge
+from benchmarks.papers.harness.settings import Settings, merge
 from benchmarks.papers.peers.config import PeerConfig
 from model.errors import TrainingError
 from model.interfaces import CountingEncoder
 from training.config import RunConfig
+from training.coordinate_search import search_by_coordinate
 from training.data.split import Split
 from training.evaluation.evaluate import evaluate
 from training.fitting.building import build_recommender, count_events
@@ -39,31 +40,14 @@ def search_settings(
     """
     if not isinstance(space, Mapping):
         return tuple(measure(each) for each in space)
-    return _search_by_coordinate(space, measure)
+    measured: list[TuningTrial] = []
 
+    def add(settings: Settings) -> float:
+        measured.append(measure(settings))
+        return measured[-1].value
 
-def _search_by_coordinate(
-    search: Mapping[str, Sequence[JsonValue]], measure: Callable[[Settings], TuningTrial]
-) -> tuple[TuningTrial, ...]:
-    measured: dict[str, TuningTrial] = {}
-    names = [*search]
-
-    def look_up(values: tuple[JsonValue, ...]) -> float:
-        settings = dict(zip(names, values, strict=True))
-        key = digest(settings)  # A value may be a table of settings that go together.
-        if key not in measured:
-            measured[key] = measure(settings)
-        return measured[key].value
-
-    chosen = tuple(search[name][0] for name in names)
-    before = None
-    while chosen != before:
-        before = chosen
-        for number, name in enumerate(names):
-            tried = [(*chosen[:number], value, *chosen[number + 1 :]) for value in search[name]]
-            # On equal metrics the settings stay: the search ends.
-            chosen = max([chosen, *tried], key=look_up)
-    return tuple(measured.values())
+    search_by_coordinate(space, {name: values[0] for name, values in space.items()}, add)
+    return tuple(measured)
 
 
 def find_best(trials: Sequence[TuningTrial]) -> TuningTrial:

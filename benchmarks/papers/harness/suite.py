@@ -25,7 +25,7 @@ from benchmarks.papers.harness.settings import (
     merge,
     remove,
 )
-from benchmarks.papers.peers.config import PeerConfig
+from benchmarks.papers.peers.config import CLOSED_FORMS, PeerConfig
 from model.config import Config
 from model.errors import TrainingError
 from training.config import RunConfig
@@ -250,12 +250,13 @@ class Suite(Config):
             raise TrainingError(
                 f"{file.name} is not a suite: {end_with_remedy(problem)}"
             ) from error
-        names = [row.name for row in suite.rows]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise TrainingError(
-                f"the rows of a suite have distinct names, but {file.name} has {twice} twice; "
-                "rename one"
-            )
+        names, labels = [row.name for row in suite.rows], [row.label for row in suite.rows]
+        for field, values in (("names", names), ("labels", labels)):
+            if twice := sorted({value for value in values if values.count(value) > 1}):
+                raise TrainingError(
+                    f"the rows of a suite have distinct {field}, but {file.name} has {twice} "
+                    "twice; rename one"
+                )
         if taken := sorted({*names} & {*REFERENCES}):
             raise TrainingError(
                 f"the references {[*REFERENCES]} stand beside the rows of every suite, but "
@@ -279,14 +280,16 @@ class Suite(Config):
 
     def shorten(self, epochs: int) -> "Suite":
         """Return the suite for a quick run: `epochs` epochs in every row, one trial of a peer."""
-        rows = [
-            row.model_copy(
-                update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}}
-                if row.peer is None
-                else {"peer": row.peer | {"epochs": epochs}, "trials": row.trials[:1]}
-            )
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            changes: dict[str, object] = {
+                "fit": {k: v for k, v in row.fit.items() if k != "epochs"}
+            }
+            if row.peer is not None:
+                is_closed = row.peer.get("kind") in CLOSED_FORMS
+                peer = row.peer if is_closed else row.peer | {"epochs": epochs}
+                changes = {"peer": peer, "trials": row.trials[:1]}
+            rows.append(row.model_copy(update=changes))
         base, recommended = (
             recipe and merge(recipe, {"fit": {"epochs": epochs}})
             for recipe in (self.base, self.recommended)
@@ -308,7 +311,7 @@ class Suite(Config):
                 name: self.base[name] for name in ("data", "split") if name in self.base
             }
             settings: Settings = shared | {
-                "fit": {"seed": seed, "monitor": self._monitor},
+                "fit": {"seed": seed, "monitor": self.monitor},
                 "peer": inherit_sizes(self.base.get("encoder"), row.peer),
                 "budget_seconds": self.get_budget(row),
             }
@@ -336,9 +339,10 @@ class Suite(Config):
         return row.budget_seconds or self.peer_budget_seconds
 
     @property
-    def _monitor(self) -> JsonValue:
+    def monitor(self) -> str:
+        """The validation metric of early stopping of the base recipe and of peers."""
         fit = self.base.get("fit")
-        return fit.get("monitor", "ndcg@10") if isinstance(fit, dict) else "ndcg@10"
+        return str(fit.get("monitor", "ndcg@10")) if isinstance(fit, dict) else "ndcg@10"
 
     @property
     def excludes_seen(self) -> bool:

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.figures import format_figure, format_lead, format_row, name_metric
+from benchmarks.papers.harness.figures import (
+    format_figure,
+    format_lead,
+    format_row,
+    name_metric,
+    replace_between,
+)
 from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
@@ -151,13 +157,15 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
 
 
 def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
-    """Replace the table of results in the README; a page without the markers stays."""
+    """Replace the table of results in the README; a page without the first marker stays.
+
+    Raises:
+        TrainingError: if the second marker is missing.
+    """
     if README_OPENING not in page:
         return page
-    before, _, rest = page.partition(README_OPENING)
-    _, _, after = rest.partition(README_CLOSING)
     table = _render_table(results, OTHERS)
-    return f"{before}{README_OPENING}\n\n{table}\n\n{README_CLOSING}{after}"
+    return replace_between(page, README_OPENING, README_CLOSING, table)
 
 
 def _measure_opponents(
@@ -218,10 +226,10 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
         title = result.suite.title.partition(":")[0]
         if run < of:
             title += f" ({run} of {of} rivals, peers and variants run)"
-        if any(lead.low <= 0 for lead in leads):
-            not_ahead.append(title)
-        else:
+        if all(lead.low > 0 for lead in leads):
             (ahead_of_all if run == of else ahead_so_far).append(title)
+        else:
+            not_ahead.append(title)
     lists = (
         (
             "In the table's metric some reference, rival, peer, method or variant that was run is "
@@ -236,14 +244,14 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
 
 def _render_limits(result: SuiteResult) -> str:
     suite, opponents = result.suite, result.opponents
+    passed = [each for each in opponents if each.lead.low > 0]
     behind = [each for each in opponents if each.lead.high < 0]
-    level = [each for each in opponents if each.lead.low <= 0 <= each.lead.high]
+    level = [each for each in opponents if each not in passed and each not in behind]
     kinds = {each.kind for each in opponents}
     names = ", ".join(f"{kind}s" for kind in COLUMNS if kind in kinds)
-    ahead = len(opponents) - len(behind) - len(level)
-    first = f"Ahead of {ahead} of {len(opponents)} {names} that were run."
-    if ahead == len(opponents):
-        first = f"Ahead of all {ahead} {names} that were run."
+    first = f"Ahead of {len(passed)} of {len(opponents)} {names} that were run."
+    if len(passed) == len(opponents):
+        first = f"Ahead of all {len(passed)} {names} that were run."
     sentences = [f"Behind {_list_leads(suite, behind)}."] * bool(behind)
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
     sentences += _name_others_not_passed(result)
@@ -268,7 +276,7 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
     passed = {each.name for each in result.opponents if each.lead.low > 0}
     if suite.headline == "after_a_gap":
         others = [each for each in result.of_all_questions().opponents if each.name in passed]
-        level = [each for each in others if each.lead.low <= 0]
+        level = [each for each in others if not each.lead.low > 0]
         sentences += [
             f"Ahead after a gap, but not over all questions: {_list_leads(suite, level)}."
         ] * bool(level)
@@ -282,7 +290,7 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
             for each in result.opponents
             if each.name in passed
         }
-        labels = [label for label, lead in leads.items() if lead.low <= 0]
+        labels = [label for label, lead in leads.items() if not lead.low > 0]
         sentences += [f"Ahead in {suite.plot}, but not in {metric}: {'; '.join(labels)}."] * bool(
             labels
         )

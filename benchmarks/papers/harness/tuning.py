@@ -9,13 +9,16 @@ from filelock import FileLock
 from pydantic import TypeAdapter
 
 from benchmarks.papers.harness.record import TuningTrial, write_atomically
-from benchmarks.papers.harness.search import SearchSpace, search_settings
+from benchmarks.papers.harness.search import SearchSpace, find_best, search_settings
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
-from model.errors import TrainingError
+from model.errors import DivergedError, TrainingError
 from training.problems import format_problems
 
 TRIALS = TypeAdapter(tuple[TuningTrial, ...])
+
+DIVERGED = -1.0
+"""The value of a trial whose training diverged."""
 
 
 class Tuning(NamedTuple):
@@ -51,7 +54,7 @@ def tune_once(
         code: a digest of the code that runs.
 
     Raises:
-        TrainingError: if the file is broken.
+        TrainingError: if the file is broken, or the training of every trial diverged.
     """
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +66,11 @@ def tune_once(
                 if earlier.settings == settings:
                     return earlier
             lap = Stopwatch()
-            measured = measure(settings)
+            try:
+                measured = measure(settings)
+            except DivergedError as error:
+                # Other settings may do, and it would diverge again.
+                measured = TuningTrial(settings=settings, value=DIVERGED, problem=str(error))
             _, cpu_seconds = lap.read()
             found = {"cpu_seconds": round(cpu_seconds, 1), "code": code}
             tried.append(measured.model_copy(update=found))
@@ -71,7 +78,13 @@ def tune_once(
             report_trial(len(tried), tried[-1])
             return tried[-1]
 
-        return Tuning(search_settings(space, measure_once), *stopwatch.read())
+        trials = search_settings(space, measure_once)
+        if (best := find_best(trials)).problem:
+            raise TrainingError(
+                f"some settings of a row must have a metric, but all {len(trials)} tried diverged, "
+                f"the first by: {best.problem}; change what they are chosen from, and delete {file}"
+            )
+        return Tuning(trials, *stopwatch.read())
 
 
 def read_trials(file: Path) -> tuple[TuningTrial, ...]:

@@ -28,9 +28,9 @@ class _PeerBase(Config):
     """Epochs between evaluations."""
     validation_questions: PositiveInt = 5_000
     """Questions of early stopping, a fixed sample if there are more."""
-    refit: bool = True
-    """Whether the test is of a second fit, on training and validation events for the best number of
-    epochs; otherwise of the best epoch's weights."""
+    refit: Literal[True] = True
+    """Fixed: the test is of a second fit, on training and validation events for the best number of
+    epochs."""
 
 
 class _TransformerBase(_PeerBase):

@@ -89,15 +89,13 @@ def export_split(
     final: Split | None,
     *,
     shuffle_seed: int | None,
-    refit: bool,
 ) -> None:
     """Write the files of a split.
 
     Args:
         split: with validation questions; None writes nothing to fit with early stopping.
-        final: the split whose test questions are asked; None writes no test.
+        final: the split of the second fit and the test; None writes neither.
         shuffle_seed: of the order within instants; None keeps that of the data set.
-        refit: whether the training events of `final` are written, to fit again.
     """
     if split is not None:
         order = order_events(split, shuffle_seed)
@@ -107,6 +105,5 @@ def export_split(
     if final is None:
         return
     order = order_events(final, shuffle_seed)
-    if refit:
-        collect_sequences(final, order, final.train_ends).write(folder / REFIT)
+    collect_sequences(final, order, final.train_ends).write(folder / REFIT)
     collect_questions(final, order, final.test, has_targets=False).write(folder / TEST)

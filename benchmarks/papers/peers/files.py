@@ -15,8 +15,11 @@ TASK, FIT, REFIT, VALIDATION, TEST = (
     "validation.npz",
     "test.npz",
 )
-"""What the process reads; without `fit.npz` there is no early stopping, without `refit.npz` the
-best epoch's weights are tested, and without `test.npz` nothing is."""
+"""What the process reads; without `fit.npz` there is no early stopping, and without `refit.npz` and
+`test.npz` no second fit and no test."""
+
+PROGRESS = "progress "
+"""What begins a line of standard output with seconds, epoch and metrics, as JSON."""
 
 GIVEN, WITHHELD, RESULT = "scores.npy", "scores_withheld.npy", "result.json"
 """What the process writes."""

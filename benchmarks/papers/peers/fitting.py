@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.peers.files import (
     FIT,
     GIVEN,
+    PROGRESS,
     REFIT,
     RESULT,
     TASK,
@@ -189,7 +190,7 @@ class Fitting:
         ).summarise()
         seconds = self.seconds + self.validation_seconds + self._read_clock() - began
         self.curve.append((round(seconds, 3), self._epoch, metrics))
-        print(json.dumps(self.curve[-1]), flush=True)
+        print(PROGRESS + json.dumps(self.curve[-1]), flush=True)
         self._evaluations_since += 1
         if metrics[task.monitor] > self._best:
             self._best, self.best_epoch = metrics[task.monitor], self._epoch

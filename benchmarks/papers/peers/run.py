@@ -2,10 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,15 +16,15 @@ import torch
 from benchmarks.papers.peers.config import PeerConfig, find_library
 from benchmarks.papers.peers.environments import CODE, find_interpreter
 from benchmarks.papers.peers.export import export_split
-from benchmarks.papers.peers.files import GIVEN, RESULT, TASK, WITHHELD, Task
+from benchmarks.papers.peers.files import GIVEN, PROGRESS, RESULT, TASK, WITHHELD, Task
 from model.errors import TrainingError
 from training.blocks import split_into_blocks
 from training.config import SESSION_SECONDS, DataConfig
 from training.data.dataset import Dataset
-from training.data.negatives import SeenItems, sample_candidates
 from training.data.split import Split
 from training.evaluation.evaluate import rank_targets
-from training.evaluation.metrics import SAMPLED, Ranks
+from training.evaluation.metrics import Ranks
+from training.evaluation.report import draw_candidates
 from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -76,11 +76,6 @@ class PeerFit:
     known_items: int
     versions: dict[str, str]
 
-    @property
-    def seconds(self) -> float:
-        """Seconds of fit, refit and evaluation."""
-        return self.fit_seconds + self.refit_seconds + self.validation_seconds + self.test_seconds
-
 
 @dataclass(frozen=True)
 class PeerOutcome:
@@ -88,7 +83,7 @@ class PeerOutcome:
 
     Attributes:
         fit: how it was fitted.
-        split: the split of the test questions; its catalog is that of the refit, if there is one.
+        split: the split of the test questions; its catalog is that of the second fit.
         given: ranks with the query time, for a model that reads it.
         withheld: ranks with the time of the last event in its place; None for other models.
     """
@@ -129,7 +124,7 @@ def run_peer(
     *,
     epochs: int | None = None,
 ) -> PeerOutcome:
-    """Fit a peer with early stopping, refit it if `config.refit`, and rank the test questions.
+    """Fit a peer with early stopping, then again for the best epochs; rank the test questions.
 
     Args:
         whole: the data set that was split.
@@ -142,8 +137,8 @@ def run_peer(
         TrainingError: if there is no environment, or the library failed.
     """
     if epochs is not None:
-        config = config.model_copy(update={"epochs": epochs, "refit": True})
-    final = split.move_to_test(whole, data.predict) if config.refit else split
+        config = config.model_copy(update={"epochs": epochs})
+    final = split.move_to_test(whole, data.predict)
     fit = _run(config, split if epochs is None else None, final, data, work, options)
     return PeerOutcome(
         fit=fit,
@@ -162,16 +157,12 @@ def validate_peer(
 
 def rank_scores(file: Path, split: Split, data: DataConfig) -> Ranks:
     """Rank the test questions by the scores in a file, as every model of a suite is ranked."""
-    candidates = None
-    if data.sampled_metrics:
-        met = SeenItems(split.dataset, split.train_ends)
-        candidates = sample_candidates(met, split.test, count=SAMPLED)
     return rank_targets(
         _read_blocks(file),
         split.dataset,
         split.test,
         exclude_seen=data.exclude_seen,
-        candidates=candidates,
+        candidates=draw_candidates(split, data),
     )
 
 
@@ -191,7 +182,7 @@ def _run(
     options: FitOptions,
 ) -> PeerFit:
     shuffle_seed = options.seed if config.shuffle_instants else None
-    export_split(work, split, final, shuffle_seed=shuffle_seed, refit=config.refit)
+    export_split(work, split, final, shuffle_seed=shuffle_seed)
     Task(
         settings=config.model_dump(mode="json"),
         seed=options.seed,
@@ -233,15 +224,23 @@ def _call(command: list[str], threads: int, report_progress: ReportProgress) -> 
             text=True,
         ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                with suppress(ValueError):  # libraries print, too
-                    seconds, epoch, metrics = json.loads(line)
-                    report_progress((seconds, epoch, metrics))
+            try:
+                for line in process.stdout:
+                    if line.startswith(PROGRESS):  # libraries print, too
+                        seconds, epoch, metrics = json.loads(line.removeprefix(PROGRESS))
+                        report_progress((seconds, epoch, metrics))
+            except BaseException:
+                process.kill()  # it would go on until it prints
+                raise
         if not process.returncode:
             return
         errors.seek(0)
         lines = [line for line in errors.read().splitlines() if line.strip()][-ERROR_LINES:]
-        raise TrainingError(
-            f"a peer must run to its end, but {command[2]} ended with {process.returncode}: "
-            f"{' / '.join(lines)}; look at its settings"
-        )
+        code = process.returncode
+        reason = f"ended with {code}: {' / '.join(lines)}; look at its settings"
+        if code < 0:
+            reason = (
+                f"was ended by {signal.Signals(-code).name}; a system without memory or disk for "
+                "it does so, else run it again"
+            )
+        raise TrainingError(f"a peer must run to its end, but {command[2]} {reason}")

@@ -12,7 +12,7 @@ from training.data.split import Questions, Split
 def _export(folder: Path, kind: int, shuffle_seed: int | None = None) -> tuple[Split, Split]:
     whole, split, predict = split_chains(kind)
     final = split.move_to_test(whole, predict)
-    export_split(folder, split, final, shuffle_seed=shuffle_seed, refit=True)
+    export_split(folder, split, final, shuffle_seed=shuffle_seed)
     return split, final
 
 

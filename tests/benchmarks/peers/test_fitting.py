@@ -47,7 +47,7 @@ def _task(**changed: object) -> Task:
 
 def _read(folder: Path, kind: int) -> tuple[Split, Sequences, QuestionFile]:
     _, split, _ = split_chains(kind)
-    export_split(folder, split, None, shuffle_seed=None, refit=False)
+    export_split(folder, split, None, shuffle_seed=None)
     return split, Sequences.read(folder / FIT), QuestionFile.read(folder / VALIDATION)
 
 
