@@ -88,10 +88,10 @@ def papers_command(
             suites = [each.shorten(QUICK_EPOCHS) for each in suites]
 
             def render_tables(found: Path) -> list[str]:
-                records = (MeasuredSuite.read(found, each) for each in suites)
+                measured = (MeasuredSuite.read(found, each) for each in suites)
                 return [
                     render_suite(each.suite, each.measured, each.comparison, is_quick=True)
-                    for each in records
+                    for each in measured
                     if each.measured
                 ]
 

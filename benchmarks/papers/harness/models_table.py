@@ -24,10 +24,10 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
     shown = _select_columns(suites)
     labels: dict[str, None] = {}  # A row of one name may be another model in another suite.
     columns: list[dict[str, str]] = []
-    for records in shown:
-        suite = records.suite
+    for measured_suite in shown:
+        suite = measured_suite.suite
         column: dict[str, str] = {}
-        for each in records.measured:
+        for each in measured_suite.measured:
             if each.row.role == "peer":
                 continue
             mean = statistics.mean(each.list_headline(suite, suite.plot))
@@ -35,9 +35,9 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
         labels.update(dict.fromkeys(column))
         columns.append(column)
     heads = [
-        f"{records.suite.title.split(':')[0]}, {records.suite.plot}"
-        + (", after a gap" if records.suite.headline == "after_a_gap" else "")
-        for records in shown
+        f"{suite.title.split(':')[0]}, {suite.plot}"
+        + (", after a gap" if suite.headline == "after_a_gap" else "")
+        for suite in (each.suite for each in shown)
     ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
     for label in labels:
@@ -70,11 +70,11 @@ def _select_columns(suites: Sequence[MeasuredSuite]) -> list[MeasuredSuite]:
 
 
 def _list_kinds(suites: Sequence[MeasuredSuite]) -> Iterator[str]:
-    for records in _select_columns(suites):
-        for each in records.measured:
+    for measured_suite in _select_columns(suites):
+        for each in measured_suite.measured:
             if each.row.role == "peer":
                 continue
-            encoder = records.suite.build_config(each.row, each.records[0].seed).encoder
+            encoder = measured_suite.suite.build_config(each.row, each.records[0].seed).encoder
             yield encoder.kind
             time_encoding = getattr(encoder, "time_encoding", None)
             if time_encoding is not None:

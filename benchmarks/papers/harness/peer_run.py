@@ -41,7 +41,7 @@ def run_library(
         monitor=cell.config.fit.monitor,
         threads=cell.threads,
         clock="processor",
-        report_progress=report,
+        report_evaluation=report,
     )
 
     def measure(changes: Settings) -> TuningTrial:

@@ -21,7 +21,7 @@ TASK, FIT, REFIT, VALIDATION, TEST = (
 PROGRESS = "progress "
 """What begins a line of standard output with seconds, epoch and metrics, as JSON."""
 
-GIVEN, WITHHELD, RESULT = "scores.npy", "scores_withheld.npy", "result.json"
+SCORES, SCORES_WITHHELD, RESULT = "scores.npy", "scores_withheld.npy", "result.json"
 """What the process writes."""
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.peers.files import (
     FIT,
-    GIVEN,
     PROGRESS,
     REFIT,
     RESULT,
+    SCORES,
+    SCORES_WITHHELD,
     TASK,
     TEST,
     VALIDATION,
-    WITHHELD,
     QuestionFile,
     Sequences,
     Task,
@@ -109,9 +109,9 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
     began = read_clock()
     if (folder / TEST).exists():
         test = QuestionFile.read(folder / TEST)
-        write_scores(folder / GIVEN, peer, task, sequences, test, withheld=False)
+        write_scores(folder / SCORES, peer, task, sequences, test, withheld=False)
         if task.settings.get("relative_time"):
-            write_scores(folder / WITHHELD, peer, task, sequences, test, withheld=True)
+            write_scores(folder / SCORES_WITHHELD, peer, task, sequences, test, withheld=True)
     result = {
         "curve": [] if fitting is None else fitting.curve,
         "best_epoch": best_epoch,

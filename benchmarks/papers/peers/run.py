@@ -16,7 +16,7 @@ import torch
 from benchmarks.papers.peers.config import PeerConfig, find_library
 from benchmarks.papers.peers.environments import CODE, find_interpreter
 from benchmarks.papers.peers.export import export_split
-from benchmarks.papers.peers.files import GIVEN, PROGRESS, RESULT, TASK, WITHHELD, Task
+from benchmarks.papers.peers.files import PROGRESS, RESULT, SCORES, SCORES_WITHHELD, TASK, Task
 from model.errors import TrainingError
 from training.blocks import split_into_blocks
 from training.config import SESSION_SECONDS, DataConfig
@@ -34,11 +34,11 @@ Clock = Literal["wall", "processor"]
 """What seconds of a peer's process are of. Those of the processor do not count what other processes
 take; on one thread of an idle machine the two agree."""
 
-CurvePoint = tuple[float, int, dict[str, float]]
+Evaluation = tuple[float, int, dict[str, float]]
 """Seconds of fitting, epoch and validation metrics."""
 
-ReportProgress = Callable[[CurvePoint], None]
-"""Receives a point of the learning curve after each evaluation."""
+ReportEvaluation = Callable[[Evaluation], None]
+"""Receives every evaluation of the learning curve."""
 
 ERROR_LINES = 3
 """Lines of a failed process that are reported."""
@@ -63,7 +63,7 @@ class PeerFit:
         versions: of Python and of the packages.
     """
 
-    curve: tuple[CurvePoint, ...]
+    curve: tuple[Evaluation, ...]
     best_epoch: int
     best: float | None
     fit_seconds: float
@@ -103,7 +103,7 @@ class FitOptions(NamedTuple):
         threads: of the process.
         clock: what all seconds are of, those of the budget and of the outcome.
         monitor: the validation metric of early stopping.
-        report_progress: receives every point of the learning curve.
+        report_evaluation: receives every point of the learning curve.
     """
 
     seed: int
@@ -111,7 +111,7 @@ class FitOptions(NamedTuple):
     monitor: str = "ndcg@10"
     threads: int = 1
     clock: Clock = "wall"
-    report_progress: ReportProgress = lambda _: None
+    report_evaluation: ReportEvaluation = lambda _: None
 
 
 def run_peer(
@@ -140,11 +140,12 @@ def run_peer(
         config = config.model_copy(update={"epochs": epochs})
     final = split.move_to_test(whole, data.predict)
     fit = _run(config, split if epochs is None else None, final, data, work, options)
+    withheld = work / SCORES_WITHHELD
     return PeerOutcome(
         fit=fit,
         split=final,
-        given=rank_scores(work / GIVEN, final, data),
-        withheld=rank_scores(work / WITHHELD, final, data) if (work / WITHHELD).exists() else None,
+        given=rank_scores(work / SCORES, final, data),
+        withheld=rank_scores(withheld, final, data) if withheld.exists() else None,
     )
 
 
@@ -198,7 +199,7 @@ def _run(
     _call(
         [str(find_interpreter(library)), "-m", runner, str(work.absolute())],
         options.threads,
-        options.report_progress,
+        options.report_evaluation,
     )
     result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
@@ -206,7 +207,7 @@ def _run(
     return PeerFit(curve=curve, best=best, **result)
 
 
-def _call(command: list[str], threads: int, report_progress: ReportProgress) -> None:
+def _call(command: list[str], threads: int, report_evaluation: ReportEvaluation) -> None:
     """Run a peer's process in the checkout.
 
     Raises:
@@ -228,7 +229,7 @@ def _call(command: list[str], threads: int, report_progress: ReportProgress) -> 
                 for line in process.stdout:
                     if line.startswith(PROGRESS):  # libraries print, too
                         seconds, epoch, metrics = json.loads(line.removeprefix(PROGRESS))
-                        report_progress((seconds, epoch, metrics))
+                        report_evaluation((seconds, epoch, metrics))
             except BaseException:
                 process.kill()  # it would go on until it prints
                 raise

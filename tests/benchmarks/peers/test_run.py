@@ -14,7 +14,7 @@ from benchmarks.papers.peers.environments import (
 )
 from benchmarks.papers.peers.files import Sequences
 from benchmarks.papers.peers.run import (
-    CurvePoint,
+    Evaluation,
     FitOptions,
     PeerOutcome,
     run_peer,
@@ -128,13 +128,13 @@ def test_given_epochs_are_fitted_once_on_all_known_events(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("chain_environment")
 def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
     _, split, predict = split_chains(0)
-    reported: list[CurvePoint] = []
+    reported: list[Evaluation] = []
     fit = validate_peer(
         READ.validate_python({"kind": "replay_tisasrec", "patience": 1}),
         split,
         DataConfig(predict=predict),
         tmp_path,
-        FitOptions(seed=0, budget_seconds=60, clock="processor", report_progress=reported.append),
+        FitOptions(seed=0, budget_seconds=60, clock="processor", report_evaluation=reported.append),
     )
     assert fit.best_epoch == BEST
     assert tuple((epoch, metrics) for _, epoch, metrics in reported) == tuple(
