@@ -107,6 +107,10 @@ recipe are described in [docs/models.md](../../docs/models.md), with their paper
 - Learning curves are of the first seed. Minutes include fit and validation; peers validate on at
   most 5,000 questions, a sample if there are more. Models with a wide part count popularity up to
   each validation question.
+- The plot of attention over time is of the suite's first row of the base recipe (Xu et al. 2019,
+  Figure 2): the mean weight of the last event over many histories, by the time since it. *As it
+  was* is at the time of the next event, *predicted* at any later time; bands are two standard
+  errors. In the plots of metrics references have no colour.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
   other, so there a peer's figure is of another task than its training. Beside one to five trials of
   a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
