@@ -80,6 +80,9 @@ def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> b
     invalid = [failure for each in plans for failure in each.failures]
     due = [cell for cell in cells if not cell.is_done]
     print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+    for cell in due:
+        if earlier := cell.count_earlier_trials():
+            print_message(f"{cell.name}: {earlier} earlier trials count, from {cell.trials_file}")
     with Board(len(due)) as board:
         failed = run_cells(due, jobs=jobs, progress=board)
     # The failure of a single cell stands on the last line already.

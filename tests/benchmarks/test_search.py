@@ -125,8 +125,10 @@ def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> No
 def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:
     selection = Selection(folder / "data", folder / "results", ("searched",))
     (cell,) = plan(suite, selection).cells
+    assert cell.count_earlier_trials() == 0
     record = run_cell(cell, lambda _: None)
     assert cell.is_done
+    assert cell.count_earlier_trials() == len(record.trials) > 0
     (file,) = (folder / "results" / "tiny" / "trials").iterdir()
     # Later seeds take what the first one has chosen.
     kept = [trial.model_copy(update={"seed": 7}) for trial in record.trials]

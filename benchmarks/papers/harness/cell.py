@@ -11,7 +11,7 @@ from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import CurvePoint, PeerRun, ProfilePoint, Record, TuningTrial
 from benchmarks.papers.harness.search import SearchSpace
 from benchmarks.papers.harness.settings import Settings, digest
-from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
+from benchmarks.papers.harness.tuning import Tuning, find_trials, read_trials, tune_once
 from benchmarks.papers.peers.config import PeerConfig
 from model.config import Config, Measurements
 from training.config import RunConfig
@@ -60,6 +60,19 @@ class Cell(Config):
     def name(self) -> str:
         """Suite, row and seed, for messages."""
         return f"{self.suite} {self.row} {self.seed}"
+
+    @property
+    def trials_file(self) -> Path:
+        """The file of the trials of its row, which is there after the first one."""
+        return find_trials(self.record.parent, self.row, self.settings, self.data)
+
+    def count_earlier_trials(self) -> int:
+        """Count the trials of its row that need not be made again.
+
+        Raises:
+            TrainingError: if their file is broken.
+        """
+        return len(read_trials(self.trials_file)) if self.trials_file.exists() else 0
 
     @property
     def is_done(self) -> bool:
@@ -135,5 +148,4 @@ def tune_cell(
             )
         )
 
-    file = find_trials(cell.record.parent, cell.row, cell.settings, cell.data)
-    return tune_once(file, space, measure, report_trial, code=digest_code())
+    return tune_once(cell.trials_file, space, measure, report_trial, code=digest_code())
