@@ -22,7 +22,7 @@ from model.inference.item_map import MOST_ITEMS
 from model.time_zone import TimeZoneName
 from model.wide import WideConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
-from training.problems import end_with_remedy, format_problems
+from training.problems import format_with_remedy
 
 RECIPES = Path(__file__).parent / "recipes"
 
@@ -260,8 +260,7 @@ class RunConfig(Config):
             return RunConfig.model_validate({**self.model_dump(), "fit": settings})
         except ValidationError as error:
             raise TrainingError(
-                "a setting has a value that fits, but these have not: "
-                f"{end_with_remedy(format_problems(error))}"
+                f"a setting has a value that fits, but these have not: {format_with_remedy(error)}"
             ) from error
 
     @classmethod
@@ -282,7 +281,7 @@ class RunConfig(Config):
         except ValidationError as error:
             raise TrainingError(
                 f"a recipe names known settings with values that fit, but {path.name} does not: "
-                f"{end_with_remedy(format_problems(error))}"
+                f"{format_with_remedy(error)}"
             ) from error
         except ValueError as error:
             raise TrainingError(

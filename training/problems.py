@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
@@ -25,12 +26,22 @@ def format_problems(error: ValueError | OSError, rows: JsonValue = None) -> str:
     # Without an invalid row none may be left, which is no problem of its own.
     if any(len(each["loc"]) > 1 and each["loc"][0] == "rows" for each in problems):
         problems = [each for each in problems if each["loc"] != ("rows",)]
-    return ", ".join(f"{_format_place(each, rows)}{_format_problem(each)}" for each in problems)
+    return ", ".join(
+        f"{_format_place(each, rows)}{_format_problem(each, error.title)}" for each in problems
+    )
 
 
-def end_with_remedy(problem: str) -> str:
-    """Append "correct it" to a problem that ends without a remedy."""
-    return problem if "; " in problem else f"{problem}; correct it"
+def format_with_remedy(error: ValueError | OSError, rows: JsonValue = None) -> str:
+    """Format the same, and what to do: "correct it", where the error names no remedy itself.
+
+    Args:
+        rows: as for `format_problems`.
+    """
+    problems = format_problems(error, rows)
+    is_own = isinstance(error, ValidationError) and all(
+        each["type"] == "value_error" for each in error.errors()
+    )
+    return problems if is_own else f"{problems}; correct it"
 
 
 def _format_place(problem: ErrorDetails, rows: JsonValue) -> str:
@@ -45,19 +56,22 @@ def _format_place(problem: ErrorDetails, rows: JsonValue) -> str:
             return f"{'.'.join(map(str, place))}: "
 
 
-def _format_problem(problem: ErrorDetails) -> str:
-    """Format one problem: in lower case with its value; for an unknown name the nearest known."""
+def _format_problem(problem: ErrorDetails, title: str) -> str:
+    """Format one problem: in lower case with its value; for an unknown name the nearest known.
+
+    Args:
+        title: the name of the settings that were validated.
+    """
     context, value = problem.get("ctx", {}), problem["input"]
     match problem["type"]:
         case "union_tag_invalid":
             known = re.findall(r"'([^']+)'", context["expected_tags"])
             tag, field = context["tag"], context["discriminator"]
-            hint = _suggest(tag, known) or f"; known are {known}"
+            hint = _suggest(tag, known) or f" (known are {known})"
             return f"input tag {tag!r} found using {field} is not known{hint}"
         case "extra_forbidden":
-            name, known = str(problem["loc"][-1]), [*_list_fields(Config)]
-            # A known name in the wrong place is no misspelling.
-            return f"there is no such setting here{'' if name in known else _suggest(name, known)}"
+            *place, name = problem["loc"]
+            return f"there is no such setting here{_suggest(str(name), _list_fields(title, place))}"
         case "missing":
             return "it is missing"
         case "value_error":  # of our own validators, which name value and remedy
@@ -70,11 +84,43 @@ def _format_problem(problem: ErrorDetails) -> str:
 
 def _suggest(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _list_fields(config: type[Config]) -> Iterator[str]:
-    """List the names of the fields of all settings that are imported."""
-    for each in config.__subclasses__():
-        yield from (field.alias or name for name, field in each.model_fields.items())
-        yield from _list_fields(each)
+def _list_fields(title: str, place: Sequence[str | int]) -> list[str]:
+    """List the settings that are known at a place, such as fit or encoder, self_attention.
+
+    Args:
+        title: the name of the whole settings; of others than ours nothing is listed.
+    """
+    found = [each for each in _list_settings(Config) if each.__name__ == title]
+    for part in place:
+        fields = [field for each in found for field in each.model_fields.items()]
+        inner = [
+            settings
+            for name, field in fields
+            if part in (name, field.alias)
+            for settings in _find_settings(field.annotation)
+        ]
+        # Else the number of a row, or the kind of one of several settings.
+        of_kind = [
+            each
+            for each in found
+            if any(field.default == part for field in each.model_fields.values())
+        ]
+        found = inner or of_kind or found
+    return [field.alias or name for each in found for name, field in each.model_fields.items()]
+
+
+def _list_settings(base: type[Config]) -> Iterator[type[Config]]:
+    for each in base.__subclasses__():
+        yield each
+        yield from _list_settings(each)
+
+
+def _find_settings(annotation: object) -> Iterator[type[Config]]:
+    """Find the settings in the type of a field."""
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _find_settings(part)

@@ -60,7 +60,7 @@ def recommend_recipe_for(
     recommended = recommend_for_suite(suite, data, folder=folder)
     if recommended != suite and folder is not None:
         file = folder / "recommended" / f"{suite.name}.toml"
-        print_message(f"{suite.name}: the recommended recipe is another than before, see {file}")
+        print_message(f"{suite.name}: the recommended recipe was written to {escape(str(file))}")
     return recommended
 
 
@@ -82,7 +82,8 @@ def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> b
     print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
     for cell in due:
         if earlier := cell.count_earlier_trials():
-            print_message(f"{cell.name}: {earlier} earlier trials count, from {cell.trials_file}")
+            file = escape(str(cell.trials_file))
+            print_message(f"{cell.name}: reuses the trials of {file} ({earlier})")
     with Board(len(due)) as board:
         failed = run_cells(due, jobs=jobs, progress=board)
     # The failure of a single cell stands on the last line already.

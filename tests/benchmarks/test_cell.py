@@ -149,9 +149,9 @@ def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> Non
     ranked_rows(tmp_path, suite, {"mercer": [3]})
     (file,) = (tmp_path / "results" / "tiny" / "questions").iterdir()
     questions = RankedQuestions.read(file)
-    # Of as many targets: a catalog without another item.
-    other = questions.model_copy(update={"catalog_sha256": "d" * 64, "items": 19})
-    with pytest.raises(TrainingError, match=r"20 items and lacks 3 .* this row 19 and lacks 3"):
+    # A catalog of as many items that lacks as many targets.
+    other = questions.model_copy(update={"catalog_sha256": "d" * 64})
+    with pytest.raises(TrainingError, match=r"\(c{12}\) has 20 items .* this row \(d{12}\) 20 and"):
         other.write(tmp_path / "results" / "tiny")
     assert RankedQuestions.read(file) == questions
 

@@ -155,7 +155,7 @@ def test_a_recommended_row_keeps_the_questions(tmp_path: Path) -> None:
         (
             "test = 0.15",
             "tests = 0.15",
-            "by_time.tests: .*no such setting here; did you mean .test.",
+            r"by_time.tests: .*no such setting here \(did you mean .test.\?\); correct it",
         ),
         ("test = 0.15", "test = 1.5", r"split.by_time.test: .* but got 1\.5"),
         ("[base.split]", "[base.data]\nmin_item_events = -1\n[base.split]", "but got -1"),

@@ -127,7 +127,11 @@ def test_tables_are_merged_to_any_depth() -> None:
         ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
         ('name = "counts"', 'name = "counting"', "references .* but tiny.toml has rows"),
         ("title =", "title", "tiny.toml is not a suite"),
-        ("title =", "tilte =", "title: it is missing, tilte: .*; did you mean 'title'.$"),
+        (
+            "title =",
+            "tilte =",
+            r"title: it is missing, tilte: .* \(did you mean 'title'\?\); correct it$",
+        ),
         (
             'label = "Counts"',
             'label = "Counts"\nrole = "foo"',

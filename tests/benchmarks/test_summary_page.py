@@ -62,8 +62,8 @@ def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
     assert "- **A tiny world**. Ahead of all 3 references, rivals, peers that were run." in page
     assert "Degree 2, one seed 50.00; lead **+31.00** (" in page
-    assert "\nThe default is ahead of them all: A tiny world.\n" in page
-    assert "is not shown to be behind" not in page
+    assert "\nData sets where it is ahead of them all: A tiny world.\n" in page
+    assert "is not ahead of every" not in page
 
 
 def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     page = page_of(tmp_path, answers)
     assert "Behind Positional, one seed, **-29.00** (" in page
     assert "Not shown to be ahead of Degree 2, one seed, +1.00 (" in page
-    assert "variant that was run is not shown to be behind the default: A tiny world.\n" in page
+    assert "that was run, in the table's metric: A tiny world.\n" in page
     assert "ahead of them all" not in page
     assert page.index("Behind Positional, one seed") < page.index("## In one picture")
 
@@ -149,7 +149,7 @@ def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
     ahead = "Ahead of all 2 references, rivals that were run."
     run = "A tiny world (1 of 2 rivals, peers and variants run)"
-    assert f"\nThe default is ahead of those that were run: {run}.\n" in page
+    assert f"\nData sets where it is ahead of those that were run: {run}.\n" in page
     assert "ahead of them all" not in page
     assert f"{ahead}\n  - Without a record: Positional; 1 method.\n" in page
     assert "| not run |" in page

@@ -320,7 +320,7 @@ def test_records_of_other_data_than_the_newest_do_not_count(role: str, tmp_path:
 def test_choices_and_versions_of_the_code_are_named(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
-    tried = TuningTrial(settings={"encoder.dim": 8}, value=0.5)
+    tried = TuningTrial(settings={"encoder.dim": 8}, value=0.5, code="c")
     first, *others = measured
     updates: list[dict[str, object]] = [
         {"trials": (tried, tried), "choice_cpu_seconds": 7200.0, "code": "a"},
@@ -331,8 +331,8 @@ def test_choices_and_versions_of_the_code_are_named(
         for record, update in zip(first.records, updates, strict=True)
     )
     page = render_suite(suite, [MeasuredRow(first.row, changed), *others])
-    # Trials have a third one.
-    versions = "They and their trials are of 3 versions of the code (`code` of a record)."
+    # The other records do not name theirs.
+    versions = "They and their trials are of at least 3 versions of the code (`code` of records)."
     assert f"All 4 runs: 2.0 hours of one core. {versions}" in page
     assert "| 12,345 | 10 | 7,200 |" in line_of(page, "Mercer")
     assert "Settings tried on the validation questions: Mercer 2." in page
@@ -424,7 +424,11 @@ def test_the_page_and_its_plots_are_written_beside_the_records(
     record.write(tmp_path / "results" / "tiny" / "mercer-0.json")
     assert render(tmp_path) == [tmp_path / "README.md", plot]
     assert has_digest(plot, digest_figures(suite, read_measured(tmp_path, suite)))
-    assert "plots/tiny.svg" in (tmp_path / "README.md").read_text()
+    page = (tmp_path / "README.md").read_text()
+    assert "plots/tiny.svg" in page
+    # The other pages of this repository are not beside it.
+    assert page.startswith("# Recorded results\n\n- The name of a row")
+    assert "](../" not in page
     assert render(tmp_path) == [tmp_path / "README.md"]
 
 

@@ -114,7 +114,10 @@ def test_an_unknown_recipe_lists_the_shipped_ones(world: World, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[fit]\nepohcs = 3", "fit.epohcs: there is no such setting here; did you mean 'epochs'?"),
+        (
+            "[fit]\nepohcs = 3",
+            "fit.epohcs: there is no such setting here (did you mean 'epochs'?); correct it",
+        ),
         ("[fit]\nepochs = 0", "fit.epochs: input should be greater than 0, but got 0"),
         ("[fit", "must be TOML"),
     ],

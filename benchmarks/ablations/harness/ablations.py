@@ -13,7 +13,7 @@ from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Row, Suite
 from model.config import Config
 from model.errors import TrainingError
-from training.problems import end_with_remedy, format_problems
+from training.problems import format_with_remedy
 
 FILE = "ablations.toml"
 
@@ -59,8 +59,8 @@ class Ablations(Config):
                 f"ablations are read from {FILE}, but {folder} has none; set --folder"
             ) from error
         except ValueError as error:
-            problem = format_problems(error, content.get("rows"))
-            raise TrainingError(f"{file} is not valid: {end_with_remedy(problem)}") from error
+            problem = format_with_remedy(error, content.get("rows"))
+            raise TrainingError(f"{file} is not valid: {problem}") from error
         if other := sorted({*found.findings} - {*found.suites}):
             raise TrainingError(
                 f"findings are of suites of {FILE}, {[*found.suites]}, but got {other}; correct "

@@ -143,9 +143,11 @@ def tune_cell(
                 epoch=number,
                 of=number,
                 share=1,
-                validation={cell.config.fit.monitor: trial.value},
+                validation={} if trial.problem else {cell.config.fit.monitor: trial.value},
                 seconds=trial.cpu_seconds,
             )
         )
 
-    return tune_once(cell.trials_file, space, measure, report_trial, code=digest_code())
+    return tune_once(
+        cell.trials_file, space, measure, report_trial, seed=cell.seed, code=digest_code()
+    )

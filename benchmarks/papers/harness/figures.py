@@ -20,6 +20,15 @@ def name_metric(suite: Suite, metric: str) -> str:
     return f"{metric}, %" if suite.figures == "percent" else metric
 
 
+def name_headline(suite: Suite, metric: str) -> str:
+    """Name a metric on the suite's headline questions.
+
+    Args:
+        metric: its name, with or without a unit.
+    """
+    return metric + ", after a gap" * (suite.headline == "after_a_gap")
+
+
 def format_spread(suite: Suite, values: list[float]) -> str:
     """Format the mean over seeds, with the standard deviation if there are several."""
     if not values:

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from benchmarks.papers.harness.figures import name_headline
 from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.summary_page import Opponent, SuiteResult
 from training.evaluation.metrics import Lead
@@ -45,8 +46,7 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
             if each.kind == kind and each.relative is not None
             if kind not in ONLY_BEST or each is result.find_best(kind)
         ]
-        is_gap = result.suite.headline == "after_a_gap"
-        metric = f"{result.suite.plot}{', after a gap' * is_gap}"
+        metric = name_headline(result.suite, result.suite.plot)
         panels.append((f"{result.suite.title} ({metric})", opponents))
     return panels
 

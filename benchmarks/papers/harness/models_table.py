@@ -3,7 +3,12 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks.papers.harness.figures import format_figure, format_row, replace_between
+from benchmarks.papers.harness.figures import (
+    format_figure,
+    format_row,
+    name_headline,
+    replace_between,
+)
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from model.errors import TrainingError
 
@@ -35,8 +40,7 @@ def render_models_table(suites: Sequence[MeasuredSuite]) -> str:
         labels.update(dict.fromkeys(column))
         columns.append(column)
     heads = [
-        f"{suite.title.split(':')[0]}, {suite.plot}"
-        + (", after a gap" if suite.headline == "after_a_gap" else "")
+        f"{suite.title.split(':')[0]}, {name_headline(suite, suite.plot)}"
         for suite in (each.suite for each in shown)
     ]
     lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]

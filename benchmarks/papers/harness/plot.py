@@ -10,6 +10,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.papers.harness.figures import name_headline, name_metric
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
@@ -212,6 +213,5 @@ def _scale(suite: Suite, value: float) -> float:
 
 
 def _format_unit(suite: Suite) -> str:
-    unit = f"{suite.plot}, %" if suite.figures == "percent" else suite.plot
-    gap = ", after a gap" if suite.headline == "after_a_gap" else ""
-    return f"{unit}{gap}; bars: standard deviation between seeds"
+    metric = name_headline(suite, name_metric(suite, suite.plot))
+    return f"{metric}; bars: standard deviation between seeds"

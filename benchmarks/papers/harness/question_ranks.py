@@ -164,10 +164,11 @@ class RankedQuestions(Config):
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists() and (found := self.read(file)).catalog_sha256 != self.catalog_sha256:
             raise TrainingError(
-                f"all rows of a suite rank the same catalog, but that of {file} has {found.items} "
-                f"items and lacks {found.cold_targets} targets, and that of this row {self.items} "
-                f"and lacks {self.cold_targets}; give the rows fit.refit_before_test, as peers "
-                "have it, or delete the records of the suite and run its rows again"
+                f"all rows of a suite rank the same catalog, but that of {file} "
+                f"({found.catalog_sha256[:12]}) has {found.items} items and lacks "
+                f"{found.cold_targets} targets, and that of this row ({self.catalog_sha256[:12]}) "
+                f"{self.items} and lacks {self.cold_targets}; give the rows fit.refit_before_test, "
+                "as peers have it, or delete the records of the suite and run its rows again"
             )
         write_atomically(file, self.model_dump(mode="json"))
 

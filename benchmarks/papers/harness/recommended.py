@@ -16,7 +16,7 @@ from training.data.sources import read_events
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
-from training.problems import end_with_remedy, format_problems
+from training.problems import format_with_remedy
 from training.run import build_dataset, split_dataset
 
 
@@ -51,7 +51,7 @@ def _build_base(suite: Suite) -> RunConfig:
     except ValidationError as error:
         raise TrainingError(
             "data and split of a suite are known settings with values that fit, but [base] of "
-            f"suites/{suite.name}.toml has others: {end_with_remedy(format_problems(error))}"
+            f"suites/{suite.name}.toml has others: {format_with_remedy(error)}"
         ) from error
 
 

@@ -67,7 +67,7 @@ def render(folder: Path) -> list[Path]:
             summary.write_text(render_summary(results, suites), "utf-8")
             readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
             written += [summary, readme]
-    page.write_text(render_tables(suites), "utf-8")
+    page.write_text(render_tables(suites, is_ours=checkout is not None), "utf-8")
     if checkout is not None and (models := checkout / MODELS).exists():
         models.write_text(update_models_table(models.read_text("utf-8"), suites), "utf-8")
         written.append(models)

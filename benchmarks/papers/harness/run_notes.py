@@ -31,9 +31,12 @@ def format_cost(measured: list[MeasuredRow]) -> str:
     seconds = sum(record.cpu_seconds + record.choice_cpu_seconds for record in records)
     codes = {record.code for record in records}
     codes |= {trial.code for record in records for trial in record.trials}
+    least = "at least " * ("" in codes)  # older ones do not name theirs
+    codes -= {""}
     sentences = [f"All {len(records)} runs: {seconds / 3600:.1f} hours of one core."]
     sentences += [
-        f"They and their trials are of {len(codes)} versions of the code (`code` of a record)."
+        f"They and their trials are of {least}{len(codes)} versions of the code (`code` of "
+        "records)."
     ] * (len(codes) > 1)
     tried = [
         f"{each.row.label} {len(each.records[0].trials)}"

@@ -29,7 +29,7 @@ from benchmarks.papers.peers.config import CLOSED_FORMS, PeerConfig
 from model.config import Config
 from model.errors import TrainingError
 from training.config import RunConfig
-from training.problems import end_with_remedy, format_problems
+from training.problems import format_with_remedy
 
 RANK_METRICS = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
 """The metrics of reports that follow from the rank among all items."""
@@ -246,10 +246,8 @@ class Suite(Config):
                 "check the name, or set the folder of the suites with --folder"
             ) from error
         except ValueError as error:
-            problem = format_problems(error, content.get("rows"))
-            raise TrainingError(
-                f"{file.name} is not a suite: {end_with_remedy(problem)}"
-            ) from error
+            problem = format_with_remedy(error, content.get("rows"))
+            raise TrainingError(f"{file.name} is not a suite: {problem}") from error
         names, labels = [row.name for row in suite.rows], [row.label for row in suite.rows]
         for field, values in (("names", names), ("labels", labels)):
             if twice := sorted({value for value in values if values.count(value) > 1}):
@@ -378,7 +376,7 @@ class Suite(Config):
         except ValidationError as error:
             raise TrainingError(
                 f"a row names known settings with values that fit, but row {row.name} of suite "
-                f"{self.name} does not: {end_with_remedy(format_problems(error))}"
+                f"{self.name} does not: {format_with_remedy(error)}"
             ) from error
 
 
@@ -427,7 +425,7 @@ def build_peer(suite: Suite, row: Row) -> PeerConfig | None:
     except ValidationError as error:
         raise TrainingError(
             f"a peer's row names known settings with values that fit, but row {row.name} of suite "
-            f"{suite.name} does not: {end_with_remedy(format_problems(error))}"
+            f"{suite.name} does not: {format_with_remedy(error)}"
         ) from error
     return config
 

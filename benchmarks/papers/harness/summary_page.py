@@ -8,6 +8,7 @@ from benchmarks.papers.harness.figures import (
     format_figure,
     format_lead,
     format_row,
+    name_headline,
     name_metric,
     replace_between,
 )
@@ -26,7 +27,7 @@ from training.evaluation.metrics import Lead
 COLUMNS = ("reference", "rival", "peer", "method", "variant", "control")
 """Kinds of opponents, in the order of the page."""
 
-OTHERS = ("reference", "rival", "peer", "variant")
+README_KINDS = ("reference", "rival", "peer", "variant")
 """The kinds of the README's table."""
 
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
@@ -46,13 +47,14 @@ it follows were developed on these data sets, in part by looking at these tests 
 
 It is compared with *references*, which count; *rivals*, published methods made for repeats or
 baskets, in our implementation; *peers*, models of other libraries, run by those libraries, each
-trial of which ends with the epoch in which its fit has taken 0.9 to 1.3 times the processor time of
-a whole run of the default (validation aside, and where the row names no other time); other
-published *methods* in our implementation; *variants*, the default with another published way to
-read time; and *controls*, the default without a part. [docs/models.md](models.md) describes them,
-with their papers; terms are in the [glossary](glossary.md). *After a gap* are the questions later
-than the last event of their history: nearly half of MovieLens-100k's are of the second of that
-event, and nobody could have asked them. Most of the others there are within an hour of it.
+trial of which ends by patience, or with the epoch in which its fit has taken 0.9 to 1.3 times the
+processor time of a whole run of the default (validation aside, and where the row names no other
+time); other published *methods* in our implementation; *variants*, the default with another
+published way to read time; and *controls*, the default without a part. [docs/models.md](models.md)
+describes them, with their papers; terms are in the [glossary](glossary.md). *After a gap* are the
+questions later than the last event of their history: nearly half of MovieLens-100k's are of the
+second of that event, and nobody could have asked them. Most of the others there are within an hour
+of it.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
@@ -164,7 +166,7 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
     """
     if README_OPENING not in page:
         return page
-    table = _render_table(results, OTHERS)
+    table = _render_table(results, README_KINDS)
     return replace_between(page, README_OPENING, README_CLOSING, table)
 
 
@@ -232,12 +234,12 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
             not_ahead.append(title)
     lists = (
         (
-            "In the table's metric some reference, rival, peer, method or variant that was run is "
-            "not shown to be behind the default",
+            "Data sets where the default is not ahead of every reference, rival, peer, method and "
+            "variant that was run, in the table's metric",
             not_ahead,
         ),
-        ("The default is ahead of them all", ahead_of_all),
-        ("The default is ahead of those that were run", ahead_so_far),
+        ("Data sets where it is ahead of them all", ahead_of_all),
+        ("Data sets where it is ahead of those that were run", ahead_so_far),
     )
     return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
 
@@ -321,7 +323,7 @@ def _render_table(results: Sequence[SuiteResult], kinds: Sequence[str] = COLUMNS
         suite = result.suite
         is_gap = suite.headline == "after_a_gap"
         metric = name_metric(suite, suite.plot)
-        lines.append(_format_result(result, kinds, f"{metric}{', after a gap' * is_gap}"))
+        lines.append(_format_result(result, kinds, name_headline(suite, metric)))
         if is_gap:
             lines.append(
                 _format_result(result.of_all_questions(), kinds, f"{metric}, all questions")

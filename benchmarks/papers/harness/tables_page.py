@@ -11,6 +11,7 @@ from benchmarks.papers.harness.figures import (
     format_lead,
     format_row,
     format_spread,
+    name_headline,
     name_metric,
 )
 from benchmarks.papers.harness.findings import fill_in_figures
@@ -34,9 +35,10 @@ from benchmarks.papers.harness.suite import Row, Suite
 from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
-OPENING = """\
-# Recorded results
+TITLE = "# Recorded results\n"
 
+OPENING = f"""\
+{TITLE}
     kairos bench papers --suite retail --rows kairos --quick    # minutes; records nothing
     kairos bench papers --suite retail               # train rows without a record, then render
     kairos bench papers --suite retail --rows kairos,tifu_knn --seeds 0
@@ -56,7 +58,9 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
 [docs/results.md](../../docs/results.md) sums up what the tables say; the methods and the parts of a
 recipe are described in [docs/models.md](../../docs/models.md), with their papers, and terms in the
 [glossary](../../docs/glossary.md).
+"""
 
+LEGEND = """\
 - The name of a row, as `--rows` takes it, follows its label.
 - Metrics are averaged over questions. A question has one target, or all items of a basket.
   *hit_rate@10*: whether any target is among the ten best; *recall@10*: the share of the targets
@@ -123,9 +127,13 @@ QUICK_LOOK = (
 )
 
 
-def render_tables(suites: Sequence[MeasuredSuite]) -> str:
-    """Render the page of all suites that have records."""
-    sections = [OPENING]
+def render_tables(suites: Sequence[MeasuredSuite], *, is_ours: bool = True) -> str:
+    """Render the page of all suites that have records.
+
+    Args:
+        is_ours: whether it is that of this repository, with links to its other pages.
+    """
+    sections = [f"{OPENING if is_ours else TITLE}\n{LEGEND}"]
     for each in suites:
         suite, measured = each.suite, each.measured
         if measured:
@@ -199,7 +207,6 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
     published = any(each.row.published for each in measured)
     default = find_default(measured) if comparison is not None else None
     is_gap = suite.headline == "after_a_gap"
-    gap = ", after a gap" if is_gap else ""
     # Questions after a gap have no candidates drawn for them.
     metrics = [
         metric
@@ -207,7 +214,7 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         if not is_gap or any(each.list_headline(suite, metric) for each in measured)
     ]
     head = ["model", "kind", "reads"]
-    head += [f"{name_metric(suite, metric)}{gap}" for metric in metrics]
+    head += [name_headline(suite, name_metric(suite, metric)) for metric in metrics]
     head += [f"{name_metric(suite, suite.plot)}, all questions"] * is_gap
     head += ["lead of the default"] * (default is not None)
     texts = len(head)

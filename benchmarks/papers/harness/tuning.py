@@ -39,6 +39,7 @@ def tune_once(
     measure: Callable[[Settings], TuningTrial],
     report_trial: Callable[[int, TuningTrial], None],
     *,
+    seed: int = 0,
     code: str = "",
 ) -> Tuning:
     """Choose the settings of a row once, for all of its seeds.
@@ -51,6 +52,7 @@ def tune_once(
         space: what is chosen from.
         measure: tries some settings.
         report_trial: receives the number of each new trial, from 1, and its result.
+        seed: of the trials, to name those that diverge.
         code: a digest of the code that runs.
 
     Raises:
@@ -70,7 +72,9 @@ def tune_once(
                 measured = measure(settings)
             except DivergedError as error:
                 # Other settings may do, and it would diverge again.
-                measured = TuningTrial(settings=settings, value=DIVERGED, problem=str(error))
+                measured = TuningTrial(
+                    settings=settings, value=DIVERGED, seed=seed, problem=str(error)
+                )
             _, cpu_seconds = lap.read()
             found = {"cpu_seconds": round(cpu_seconds, 1), "code": code}
             tried.append(measured.model_copy(update=found))

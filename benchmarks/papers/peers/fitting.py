@@ -68,12 +68,6 @@ class Peer(Protocol):
             One line a history and one column a row; those of unknown rows are ignored.
         """
 
-    def save(self) -> object:
-        """Copy the weights."""
-
-    def restore(self, weights: object) -> None:
-        """Set weights that `save` returned."""
-
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 """That of the processor does not count what other processes take; on one thread of an idle machine
@@ -119,7 +113,6 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         "known_items": int(peer.known.sum()),
         "fit_seconds": 0.0 if fitting is None else fitting.seconds,
         "refit_seconds": refit_seconds,
-        "validation_seconds": 0.0 if fitting is None else fitting.validation_seconds,
         "test_seconds": read_clock() - began,
         "cpu_seconds": time.process_time(),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -140,7 +133,7 @@ class Fitting:
 
     Attributes:
         curve: seconds of fitting and validation, epoch and metrics, after each evaluation.
-        best_epoch: the first epoch with the best validation metric; its weights are kept.
+        best_epoch: the first epoch with the best validation metric.
         seconds: of fitting, validation not counted.
         validation_seconds: of validation.
     """
@@ -160,15 +153,13 @@ class Fitting:
         self._chosen = sample_questions(len(questions), task.settings["validation_questions"])
         self._epoch = 0
         self._best = -1.0
-        self._best_weights: object = None
         self._evaluations_since = 0
         self._began = 0.0
 
     def run(self) -> None:
-        """Fit until the budget, the epochs or the patience is used up; restore the best weights."""
+        """Fit until the budget, the epochs or the patience is used up."""
         self._began = self._read_clock()
         self._peer.fit(self._task.settings["epochs"], self._finish_epoch)
-        self._peer.restore(self._best_weights)
 
     def _finish_epoch(self) -> bool:
         ended = self._read_clock()
@@ -194,7 +185,6 @@ class Fitting:
         self._evaluations_since += 1
         if metrics[task.monitor] > self._best:
             self._best, self.best_epoch = metrics[task.monitor], self._epoch
-            self._best_weights = self._peer.save()
             self._evaluations_since = 0
 
 

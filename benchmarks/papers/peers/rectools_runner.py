@@ -1,7 +1,6 @@
 """Runs a task with RecTools, in its environment: python -m ...rectools_runner FOLDER."""
 # mypy: ignore-errors
 
-import copy
 import logging
 import sys
 import warnings
@@ -79,14 +78,6 @@ class RecTools:
             users = module.encode_sessions(batch, items)[:, -1]
             scores = module.similarity_module(users, items).numpy()
         return scores[:, self._internal]
-
-    def save(self):
-        """Copy the weights."""
-        return copy.deepcopy(self._model.torch_model.state_dict())
-
-    def restore(self, weights):
-        """Set weights that `save` returned."""
-        self._model.torch_model.load_state_dict(weights)
 
     def _build_table(self):
         """Build the table of interactions; a sequence is a user, and a row an item.
@@ -199,14 +190,6 @@ class EASE:
         scores = np.zeros_like(histories)
         scores[:, self._row_of] = histories[:, self._row_of] @ self._model.weight
         return scores
-
-    def save(self):
-        """Return the weights; nothing changes them."""
-        return self._model.weight
-
-    def restore(self, weights):
-        """Set weights that `save` returned."""
-        self._model.weight = weights
 
 
 def build(task, sequences):

@@ -1,7 +1,6 @@
 """Runs a task with RePlay, in its environment: python -m ...replay_runner FOLDER."""
 # mypy: ignore-errors
 
-import copy
 import logging
 import sys
 import warnings
@@ -104,14 +103,6 @@ class RePlay:
         padded = np.full((len(rows), self._items + 1), -np.inf, dtype=np.float32)
         padded[:, 1:] = scores.numpy()
         return padded
-
-    def save(self):
-        """Copy the weights."""
-        return copy.deepcopy(self._model.state_dict())
-
-    def restore(self, weights):
-        """Set weights that `save` returned."""
-        self._model.load_state_dict(weights)
 
     def _count_units(self, times):
         """Count whole units since the first event of the training."""

@@ -54,7 +54,6 @@ class PeerFit:
         best: that metric; None without validation.
         fit_seconds: of the fit, without validation.
         refit_seconds: of the second fit, on the validation events too.
-        validation_seconds: of all evaluations.
         test_seconds: of the scores of the test questions.
         cpu_seconds: processor time of the whole process.
         peak_mib: largest resident set of the process.
@@ -68,7 +67,6 @@ class PeerFit:
     best: float | None
     fit_seconds: float
     refit_seconds: float
-    validation_seconds: float
     test_seconds: float
     cpu_seconds: float
     peak_mib: float
@@ -240,8 +238,5 @@ def _call(command: list[str], threads: int, report_evaluation: ReportEvaluation)
         code = process.returncode
         reason = f"ended with {code}: {' / '.join(lines)}; look at its settings"
         if code < 0:
-            reason = (
-                f"was ended by {signal.Signals(-code).name}; a system without memory or disk for "
-                "it does so, else run it again"
-            )
+            reason = f"was ended by {signal.Signals(-code).name}; free memory and disk for it"
         raise TrainingError(f"a peer must run to its end, but {command[2]} {reason}")

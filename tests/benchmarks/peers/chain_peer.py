@@ -42,13 +42,6 @@ class ChainPeer:
         scores[np.arange(len(rows)), self.following[rows[:, -1]]] = best
         return scores
 
-    def save(self) -> object:
-        return self.epoch
-
-    def restore(self, weights: object) -> None:
-        assert isinstance(weights, int)
-        self.epoch = weights
-
 
 if __name__ == "__main__":
     run_task(Path(sys.argv[1]), ChainPeer, ("numpy",))

@@ -137,14 +137,12 @@ def test_a_history_without_known_events_gets_popularity(tmp_path: Path) -> None:
     assert set(ranked) == set(np.flatnonzero(peer.known))
 
 
-def test_a_fit_stops_early_and_keeps_the_best_epoch(tmp_path: Path) -> None:
+def test_a_fit_stops_early_and_finds_the_best_epoch(tmp_path: Path) -> None:
     _, sequences, questions = _read(tmp_path, 0)
-    peer = ChainPeer(_task(), sequences)
-    fitting = Fitting(peer, _task(), sequences, questions)
+    fitting = Fitting(ChainPeer(_task(), sequences), _task(), sequences, questions)
     fitting.run()
     assert fitting.best_epoch == BEST
     assert [epoch for _, epoch, _ in fitting.curve] == [1, 2, 3, 4, 5]
-    assert peer.epoch == BEST
     seconds = [seconds for seconds, _, _ in fitting.curve]
     assert seconds == sorted(seconds)
     assert fitting.seconds < seconds[-1]

@@ -146,20 +146,34 @@ def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "task.json").read_text())["clock"] == "processor"
 
 
+def write_interpreter(folder: Path, script: str) -> None:
+    """Write a shell script in place of the interpreter of RecTools' environment."""
+    interpreter = folder / "rectools" / "bin" / "python"
+    interpreter.parent.mkdir(parents=True)
+    interpreter.write_text(f"#!/bin/sh\n{script}")
+    interpreter.chmod(0o755)
+
+
 def test_a_failed_process_is_reported_with_its_last_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interpreter = tmp_path / "rectools" / "bin" / "python"
-    interpreter.parent.mkdir(parents=True)
-    interpreter.write_text("#!/bin/sh\necho no such loss >&2\nexit 3\n")
-    interpreter.chmod(0o755)
+    write_interpreter(tmp_path, "echo no such loss >&2\nexit 3\n")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(TrainingError, match="ended with 3: no such loss"):
         _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
-    # What a library prints is no progress, even if it is JSON.
-    interpreter.write_text("#!/bin/sh\necho 7\nkill -9 $$\n")
-    with pytest.raises(TrainingError, match="was ended by SIGKILL; a system without memory"):
-        _run(tmp_path / "killed", 0, {"kind": "rectools_sasrec"})
+
+
+def test_a_killed_process_is_named_and_what_it_printed_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # JSON, but no progress.
+    write_interpreter(tmp_path, "echo 7\nkill -9 $$\n")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(TrainingError, match="was ended by SIGKILL; free memory and disk"):
+        _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
+
+
+def test_a_peer_without_a_second_fit_is_refused() -> None:
     with pytest.raises(ValidationError, match="refit"):
         READ.validate_python({"kind": "rectools_sasrec", "refit": False})
 
