@@ -74,12 +74,18 @@ def _format_problem(problem: ErrorDetails, title: str) -> str:
             return f"there is no such setting here{_suggest(str(name), _list_fields(title, place))}"
         case "missing":
             return "it is missing"
+        case "union_tag_not_found":
+            field = context["discriminator"].strip("'")
+            return f"it lacks the setting {field}{_show(value)}"
         case "value_error":  # of our own validators, which name value and remedy
             return str(context["error"])
-    message = problem["msg"][0].lower() + problem["msg"][1:]
-    if isinstance(value, str | int | float) and len(repr(value)) <= LONGEST_VALUE:
-        message += f", but got {value!r}"
-    return message
+    return problem["msg"][0].lower() + problem["msg"][1:] + _show(value)
+
+
+def _show(value: object) -> str:
+    """Show a value, if it is short; a long one would hide the problem."""
+    is_plain = isinstance(value, str | int | float | dict | list)
+    return f", but got {value!r}" if is_plain and len(repr(value)) <= LONGEST_VALUE else ""
 
 
 def _suggest(name: str, known: list[str]) -> str:
