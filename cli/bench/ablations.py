@@ -60,6 +60,7 @@ def ablations_command(
             select_rows,
         )
         from benchmarks.ablations.harness.page import render_ablation  # noqa: PLC0415
+        from benchmarks.papers.harness.findings import check_figures  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
 
         if render:
@@ -69,6 +70,8 @@ def ablations_command(
         names = split_names(rows)
         chosen = dict.fromkeys(suite or ablations.suites)
         whole = [ablations.read_suite(name, papers) for name in chosen]
+        for each in whole:
+            check_figures(each)
         whole = [
             recommend_recipe_for(each, names, data, None if quick else papers) for each in whole
         ]

@@ -58,6 +58,7 @@ def papers_command(
             _render(folder)
             return
         # Imported here: the images of the service hold no benchmarks.
+        from benchmarks.papers.harness.findings import check_figures  # noqa: PLC0415
         from benchmarks.papers.harness.measured_suite import MeasuredSuite  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
@@ -68,6 +69,8 @@ def papers_command(
         ]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
+        for each in suites:
+            check_figures(each)
         selected = split_names(rows)
         suites = [
             recommend_recipe_for(each, selected, data, None if quick else folder) for each in suites

@@ -10,6 +10,7 @@ import pytest
 
 from tests import tiny
 from tests.benchmarks.tiny_ablations import (
+    ABLATIONS,
     RECOMMENDED_ROW,
     ablation_record_of,
     folder_with_ablations,
@@ -156,6 +157,16 @@ def test_an_unusable_device_starts_nothing(tmp_path: Path) -> None:
     assert "started" not in output
 
 
+def test_a_text_with_a_wrong_figure_starts_nothing(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path, 'limits = "{merceer}"\n' + SUITE)
+    output = run_papers(folder, "--suite", "tiny", "--rows", "counts", exit_code=1)
+    assert "but {merceer} does not; correct it" in output
+    assert "started" not in output
+    folder = folder_with_ablations(tmp_path / "two", ABLATIONS + '[findings]\ntiny = "{ful}"\n')
+    output = run_ablations(folder, "--rows", "small", exit_code=1)
+    assert "but {ful} does not; correct it" in output
+
+
 @pytest.mark.parametrize("options", [("--suite", "tiny"), ("--render",)])
 def test_a_folder_without_suites_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     output = run_papers(tmp_path, *options, exit_code=1)
@@ -211,7 +222,8 @@ def run_ablations(folder: Path, *arguments: str, exit_code: int = 0) -> str:
 
 @pytest.mark.slow
 def test_ablations_are_recorded_resumed_and_rendered(tmp_path: Path) -> None:
-    folder = folder_with_ablations(tmp_path)
+    # The findings name a row that is not selected.
+    folder = folder_with_ablations(tmp_path, ABLATIONS + '[findings]\ntiny = "{full - small}"\n')
     selection = ("--rows", "full,no_drift,no_baskets", "--seeds", "0", "--epochs", "1")
     assert "2 cells, 0 of them recorded already" in run_ablations(folder, *selection)
     page = (folder / "ablations" / "README.md").read_text()

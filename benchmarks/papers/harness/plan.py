@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.papers.harness.cell import Cell
-from benchmarks.papers.harness.findings import check_figures
 from benchmarks.papers.harness.provenance import digest_data, format_data
 from benchmarks.papers.harness.record import Record, name_record
 from benchmarks.papers.harness.schedule import Failure
@@ -47,10 +46,9 @@ def plan(suite: Suite, selection: Selection) -> Plan:
     """Plan a cell for every selected row and seed; an invalid row is returned as a failure.
 
     Raises:
-        TrainingError: if there is no such row or seed, or no data, if the suite's texts name what
-            is not there, or if a record of other data would be replaced.
+        TrainingError: if there is no such row or seed, or no data, or if a record of other data
+            would be replaced.
     """
-    check_figures(suite)
     named = [suite.row(name) for name in selection.rows]
     if selection.is_recorded and selection.seeds:
         _check_seeds(suite, named, selection.seeds)

@@ -146,30 +146,23 @@ def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "task.json").read_text())["clock"] == "processor"
 
 
-def write_interpreter(folder: Path, script: str) -> None:
-    """Write a shell script in place of the interpreter of RecTools' environment."""
-    interpreter = folder / "rectools" / "bin" / "python"
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo no such loss >&2; exit 3", "ended with 3: no such loss"),
+        # What it prints is JSON, but no progress.
+        ("echo 7; kill -9 $$", "was ended by SIGKILL; free memory and disk"),
+    ],
+)
+def test_a_failed_process_is_reported_with_its_reason(
+    script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = tmp_path / "rectools" / "bin" / "python"
     interpreter.parent.mkdir(parents=True)
-    interpreter.write_text(f"#!/bin/sh\n{script}")
+    interpreter.write_text(f"#!/bin/sh\n{script}\n")
     interpreter.chmod(0o755)
-
-
-def test_a_failed_process_is_reported_with_its_last_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_interpreter(tmp_path, "echo no such loss >&2\nexit 3\n")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    with pytest.raises(TrainingError, match="ended with 3: no such loss"):
-        _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
-
-
-def test_a_killed_process_is_named_and_what_it_printed_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # JSON, but no progress.
-    write_interpreter(tmp_path, "echo 7\nkill -9 $$\n")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    with pytest.raises(TrainingError, match="was ended by SIGKILL; free memory and disk"):
+    with pytest.raises(TrainingError, match=reason):
         _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
 
 
