@@ -29,13 +29,8 @@ from benchmarks.papers.harness.search import (
     replace_settings,
 )
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
-from benchmarks.papers.harness.summary_page import (
-    README_OPENING,
-    SuiteResult,
-    list_results,
-    render_summary,
-    update_readme,
-)
+from benchmarks.papers.harness.suite_result import SuiteResult, list_results
+from benchmarks.papers.harness.summary_page import README_OPENING, render_summary, update_readme
 from benchmarks.papers.harness.tables_page import render_tables
 from benchmarks.papers.harness.tuning import find_trials
 from benchmarks.papers.peers.config import RecToolsLoss
@@ -183,7 +178,7 @@ def test_compared_rows_have_seeds_enough(suites: list[MeasuredSuite]) -> None:
 
 def test_where_the_default_is_not_ahead_a_reason_is_given(results: list[SuiteResult]) -> None:
     for result in results:
-        compared = [each for each in result.opponents if each.kind != "method"]
+        compared = [each for each in result.opponents if each.role != "method"]
         if any(each.lead.low <= 0 for each in compared):
             assert result.suite.limits.strip(), f"say why in `limits` of {result.suite.name}"
 

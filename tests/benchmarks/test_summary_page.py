@@ -22,12 +22,8 @@ from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_int
 from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
 from benchmarks.papers.harness.suite import Role, Suite
-from benchmarks.papers.harness.summary_page import (
-    COLUMNS,
-    list_results,
-    render_summary,
-    update_readme,
-)
+from benchmarks.papers.harness.suite_result import list_results
+from benchmarks.papers.harness.summary_page import ROLES, render_summary, update_readme
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 
@@ -95,7 +91,7 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
     results = list_results(read_measured_suites(papers))
     ((title, opponents),) = collect_drawn(results)
     assert title == "A tiny world (accuracy)"
-    assert [each.kind for each, _ in opponents] == ["reference", "rival", "peer"]
+    assert [each.role for each, _ in opponents] == ["reference", "rival", "peer"]
     assert [lead.mean for _, lead in opponents] == pytest.approx([5.1, 0.22, 0.525])
     drawn = draw_leads(results)
     assert digest_leads(results) in drawn
@@ -112,7 +108,7 @@ def test_methods_and_controls_stand_among_those_not_passed(tmp_path: Path) -> No
 
 
 def test_every_role_has_a_column_and_a_colour() -> None:
-    assert {*COLUMNS} == {*COLOURS} == {*get_args(Role)} - {"default"}
+    assert {*ROLES} == {*COLOURS} == {*get_args(Role)} - {"default"}
     assert {*COMPARED} == {*get_args(Role)} - {"method", "reference"}
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from benchmarks.papers.harness.figures import name_headline
 from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
-from benchmarks.papers.harness.summary_page import Opponent, SuiteResult
+from benchmarks.papers.harness.suite_result import Opponent, SuiteResult
 from training.evaluation.metrics import Lead
 
 COLOURS = {
@@ -20,10 +20,10 @@ COLOURS = {
     "variant": "#be185d",
     "control": "#0f766e",
 }
-"""Kinds of opponents that are drawn."""
+"""The roles of opponents that are drawn."""
 
 ONLY_BEST = ("reference", "method")
-"""Kinds of which only the best is drawn."""
+"""Roles of which only the best is drawn."""
 
 COLUMNS = 2
 
@@ -40,11 +40,11 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
     for result in results:
         opponents = [
             (each, each.relative)
-            for kind in COLOURS
+            for role in COLOURS
             for each in result.opponents
             # A figure of zero has no relative lead over it.
-            if each.kind == kind and each.relative is not None
-            if kind not in ONLY_BEST or each is result.find_best(kind)
+            if each.role == role and each.relative is not None
+            if role not in ONLY_BEST or each is result.find_best(role)
         ]
         metric = name_headline(result.suite, result.suite.plot)
         panels.append((f"{result.suite.title} ({metric})", opponents))
@@ -54,7 +54,7 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
 def digest_leads(results: Sequence[SuiteResult]) -> str:
     """Compute a digest of the figures and labels of the picture."""
     drawn = [
-        [title, [[each.label, each.kind, *(round(one, 4) for one in lead)] for each, lead in on]]
+        [title, [[each.label, each.role, *(round(one, 4) for one in lead)] for each, lead in on]]
         for title, on in collect_drawn(results)
     ]
     return digest_drawn(drawn)
@@ -72,11 +72,11 @@ def draw_leads(results: Sequence[SuiteResult]) -> str:
             _draw_panel(axis, title, opponents)
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
-        drawn = {each.kind for _, opponents in panels for each, _ in opponents}
+        drawn = {each.role for _, opponents in panels for each, _ in opponents}
         handles = [
-            axes[0].plot([], [], "o", color=colour, label=kind)[0]
-            for kind, colour in COLOURS.items()
-            if kind in drawn
+            axes[0].plot([], [], "o", color=colour, label=role)[0]
+            for role, colour in COLOURS.items()
+            if role in drawn
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
         figure.suptitle("Lead of Kairos's default, % of the other's figure", fontsize=10)
@@ -93,7 +93,7 @@ def _draw_panel(axis: Axes, title: str, opponents: Drawn) -> None:
             fmt="o",
             ms=4,
             capsize=2,
-            color=COLOURS[each.kind],
+            color=COLOURS[each.role],
         )
     axis.axvline(0, color="black", lw=0.8)
     axis.set_xscale("symlog", linthresh=LINEAR_TO)

@@ -17,7 +17,8 @@ from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.models_table import update_models_table
 from benchmarks.papers.harness.plot import digest_figures, draw
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.summary_page import list_results, render_summary, update_readme
+from benchmarks.papers.harness.suite_result import list_results
+from benchmarks.papers.harness.summary_page import render_summary, update_readme
 from benchmarks.papers.harness.tables_page import render_tables
 
 MODELS = Path("docs") / "models.md"

@@ -1,9 +1,7 @@
-"""The page that sums up all suites: the default against everything else, by kind."""
+"""The page that sums up all suites: the default against everything else, by role."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.figures import (
     format_figure,
     format_lead,
@@ -13,22 +11,16 @@ from benchmarks.papers.harness.figures import (
     replace_between,
 )
 from benchmarks.papers.harness.findings import fill_in_figures
-from benchmarks.papers.harness.measured_rows import (
-    MeasuredRow,
-    Subset,
-    find_default,
-)
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
-from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.run_notes import list_incomparable
-from benchmarks.papers.harness.suite import Row, Suite
-from training.evaluation.metrics import Lead
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite_result import Opponent, SuiteResult
 
-COLUMNS = ("reference", "rival", "peer", "method", "variant", "control")
-"""Kinds of opponents, in the order of the page."""
+ROLES = ("reference", "rival", "peer", "method", "variant", "control")
+"""Roles of opponents, in the order of the page."""
 
-README_KINDS = ("reference", "rival", "peer", "variant")
-"""The kinds of the README's table."""
+README_ROLES = ("reference", "rival", "peer", "variant")
+"""The roles of the README's table."""
 
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
 """The markers around the table in the README."""
@@ -60,65 +52,9 @@ A lead is the mean difference of one metric on the same test questions, with its
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
 of one test period, a little narrow with few seeds, and not corrected for the number of comparisons;
 over a trained row *of one seed* it is of the users and the default's seeds alone, so narrower.
-*Ahead* and *behind* are said only where it leaves out zero. The best of a kind is the one with the
+*Ahead* and *behind* are said only where it leaves out zero. The best of a role is the one with the
 best test figure.
 """
-
-
-class Opponent(NamedTuple):
-    """A row or reference beside the default, and the default's lead over it."""
-
-    name: str
-    label: str
-    kind: str
-    """A role of a row, or reference."""
-    mean: float
-    """Its own metric, on the suite's headline questions."""
-    lead: Lead
-    relative: Lead | None
-    """The lead as a share of the opponent's own figure; None if that is zero."""
-
-
-class SuiteResult(NamedTuple):
-    """The default of one suite and its opponents, the best of each kind first."""
-
-    suite: Suite
-    measured: list[MeasuredRow]
-    of_other_data: list[Row]
-    comparison: Comparison
-    default: MeasuredRow
-    opponents: list[Opponent]
-    """By the suite's headline questions."""
-
-    def of_all_questions(self) -> "SuiteResult":
-        """Compare on all questions, whatever the headline is."""
-        suite = self.suite.model_copy(update={"headline": "all"})
-        opponents = _measure_opponents(suite, self.measured, self.comparison, self.default)
-        return self._replace(suite=suite, opponents=opponents)
-
-    def count_runs(self, kind: str) -> tuple[int, int]:
-        """Count the compared rows of a kind, and all that the suite has."""
-        run = sum(each.kind == kind for each in self.opponents)
-        return run, sum(row.role == kind for row in self.suite.rows)
-
-    def find_best(self, kind: str) -> Opponent | None:
-        """Find the opponent of a kind with the best figure."""
-        return next((each for each in self.opponents if each.kind == kind), None)
-
-
-def list_results(suites: Sequence[MeasuredSuite]) -> list[SuiteResult]:
-    """Compare the default of every suite, where it has a record, with everything else."""
-    results = []
-    for each in suites:
-        comparison, default = each.comparison, find_default(each.measured)
-        if comparison is not None and default is not None and comparison.has(default.row.name):
-            opponents = _measure_opponents(each.suite, each.measured, comparison, default)
-            results.append(
-                SuiteResult(
-                    each.suite, each.measured, each.of_other_data, comparison, default, opponents
-                )
-            )
-    return results
 
 
 def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuite]) -> str:
@@ -166,54 +102,8 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
     """
     if README_OPENING not in page:
         return page
-    table = _render_table(results, README_KINDS)
+    table = _render_table(results, README_ROLES)
     return replace_between(page, README_OPENING, README_CLOSING, table)
-
-
-def _measure_opponents(
-    suite: Suite, measured: list[MeasuredRow], comparison: Comparison, default: MeasuredRow
-) -> list[Opponent]:
-    """Measure everything beside the default on the suite's headline questions, best first."""
-    opponents = [
-        _measure_opponent(comparison, default, suite.headline, *opponent)
-        for opponent in _list_opponents(measured, comparison)
-    ]
-    return sorted(opponents, key=lambda each: -each.mean)
-
-
-def _list_opponents(
-    measured: list[MeasuredRow], comparison: Comparison
-) -> list[tuple[str, str, str]]:
-    """List names, labels and kinds; live counting is left out, since it reads another input.
-
-    Of references with equal ranks the first is listed: where seen items are left out, those that
-    count a user's own items have nothing but popularity.
-    """
-    ranks = comparison.questions.references
-    distinct = {ranks[name]: name for name in reversed(comparison.list_references())}
-    references = [
-        (name, REFERENCES.get(name, name), "reference") for name in reversed(distinct.values())
-    ]
-    rows = [
-        (each.row.name, each.label, each.row.role)
-        for each in measured
-        if each.row.role != "default" and comparison.has(each.row.name)
-    ]
-    return references + rows
-
-
-def _measure_opponent(
-    comparison: Comparison, default: MeasuredRow, subset: Subset, name: str, label: str, kind: str
-) -> Opponent:
-    mean = comparison.resample(name, subset).mean
-    return Opponent(
-        name,
-        label,
-        kind,
-        mean,
-        comparison.compare(default.row.name, name, subset),
-        comparison.compare_relative(default.row.name, name, subset) if mean else None,
-    )
 
 
 def _sum_up(results: Sequence[SuiteResult]) -> str:
@@ -222,8 +112,8 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     ahead_of_all: list[str] = []
     ahead_so_far: list[str] = []
     for result in results:
-        leads = [each.lead for each in result.opponents if each.kind != "control"]
-        runs = [result.count_runs(kind) for kind in ("rival", "peer", "variant")]
+        leads = [each.lead for each in result.opponents if each.role != "control"]
+        runs = [result.count_runs(role) for role in ("rival", "peer", "variant")]
         run, of = (sum(counts) for counts in zip(*runs, strict=True))
         title = result.suite.title.partition(":")[0]
         if run < of:
@@ -249,8 +139,8 @@ def _render_limits(result: SuiteResult) -> str:
     passed = [each for each in opponents if each.lead.low > 0]
     behind = [each for each in opponents if each.lead.high < 0]
     level = [each for each in opponents if each not in passed and each not in behind]
-    kinds = {each.kind for each in opponents}
-    names = ", ".join(f"{kind}s" for kind in COLUMNS if kind in kinds)
+    roles = {each.role for each in opponents}
+    names = ", ".join(f"{role}s" for role in ROLES if role in roles)
     first = f"Ahead of {len(passed)} of {len(opponents)} {names} that were run."
     if len(passed) == len(opponents):
         first = f"Ahead of all {len(passed)} {names} that were run."
@@ -258,12 +148,8 @@ def _render_limits(result: SuiteResult) -> str:
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
     sentences += _name_others_not_passed(result)
     sentences += _name_missing(result)
-    why = fill_in_figures(
-        suite.limits.strip(),
-        suite,
-        result.measured,
-        result.comparison,
-    )
+    measured = result.measured_suite.measured
+    why = fill_in_figures(suite.limits.strip(), suite, measured, result.comparison)
     title, _, task = suite.title.partition(":")
     lines = [f"- **{title}**{f',{task}' * bool(task)}. {' '.join([first, why]).strip()}"]
     return "\n".join([*lines, *(f"  - {sentence}" for sentence in sentences)]) + "\n"
@@ -301,47 +187,46 @@ def _name_others_not_passed(result: SuiteResult) -> list[str]:
 
 def _name_missing(result: SuiteResult) -> list[str]:
     """Name the rows without a record, of the methods only how many, and those not compared."""
-    recorded = {each.row.name for each in result.measured} | {
-        row.name for row in result.of_other_data
-    }
+    measured, of_other_data = result.measured_suite.measured, result.measured_suite.of_other_data
+    recorded = {each.row.name for each in measured} | {row.name for row in of_other_data}
     missing = [row for row in result.suite.rows if row.name not in recorded]
     names = [row.label for row in missing if row.role != "method"]
     methods = len(missing) - len(names)
     names += [f"{methods} method{'s' * (methods > 1)}"] * bool(methods)
     sentences = [f"Without a record: {'; '.join(names)}."] * bool(names)
-    return sentences + list_incomparable(result.measured, result.comparison, result.of_other_data)
+    return sentences + list_incomparable(measured, result.comparison, of_other_data)
 
 
 def _list_leads(suite: Suite, opponents: list[Opponent]) -> str:
     return "; ".join(f"{each.label}, {format_lead(suite, each.lead)}" for each in opponents)
 
 
-def _render_table(results: Sequence[SuiteResult], kinds: Sequence[str] = COLUMNS) -> str:
-    head = ["data set", "metric", "default", *(f"best {kind}" for kind in kinds)]
-    lines = [format_row(head), format_row(["---", "---", "---:", *["---"] * len(kinds)])]
+def _render_table(results: Sequence[SuiteResult], roles: Sequence[str] = ROLES) -> str:
+    head = ["data set", "metric", "default", *(f"best {role}" for role in roles)]
+    lines = [format_row(head), format_row(["---", "---", "---:", *["---"] * len(roles)])]
     for result in results:
         suite = result.suite
         is_gap = suite.headline == "after_a_gap"
         metric = name_metric(suite, suite.plot)
-        lines.append(_format_result(result, kinds, name_headline(suite, metric)))
+        lines.append(_format_result(result, roles, name_headline(suite, metric)))
         if is_gap:
             lines.append(
-                _format_result(result.of_all_questions(), kinds, f"{metric}, all questions")
+                _format_result(result.of_all_questions(), roles, f"{metric}, all questions")
             )
     return "\n".join(lines)
 
 
-def _format_result(result: SuiteResult, kinds: Sequence[str], metric: str) -> str:
+def _format_result(result: SuiteResult, roles: Sequence[str], metric: str) -> str:
     suite = result.suite
     own = result.comparison.resample(result.default.row.name, suite.headline).mean
     cells = [suite.title, metric, format_figure(suite, own)]
-    for kind in kinds:
-        best = result.find_best(kind)
-        run, of = result.count_runs(kind)
+    for role in roles:
+        best = result.find_best(role)
+        run, of = result.count_runs(role)
         if best is None:
             cells.append("not run" if of else "")
             continue
-        is_partial = kind != "reference" and run < of
+        is_partial = role != "reference" and run < of
         cells.append(_format_opponent(suite, best) + f" ({run} of {of} run)" * is_partial)
     return format_row(cells)
 
