@@ -21,7 +21,8 @@ from benchmarks.papers.harness.measured_suite import read_measured_suites
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import CurvePoint, Record
 from benchmarks.papers.harness.render import render
-from benchmarks.papers.harness.suite import Role, Suite
+from benchmarks.papers.harness.row import Role
+from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.suite_result import list_results
 from benchmarks.papers.harness.summary_page import ROLES, render_summary, update_readme
 from model.errors import TrainingError

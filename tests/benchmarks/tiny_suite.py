@@ -7,8 +7,9 @@ import numpy as np
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.settings import digest
-from benchmarks.papers.harness.suite import Row, Suite, build_peer
+from benchmarks.papers.harness.suite import Suite, build_peer
 from tests import tiny
 from training.evaluation.counting import CountingSettings
 from training.evaluation.metrics import Lead

@@ -9,8 +9,9 @@ from pydantic import Field, field_validator
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow, is_current, read_measured
 from benchmarks.papers.harness.record import Record, name_record
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.settings import Settings
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Suite
 from model.config import Config
 from model.errors import TrainingError
 from training.problems import format_with_remedy

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
-from benchmarks.papers.harness.suite import Role, Suite
+from benchmarks.papers.harness.row import Role
+from benchmarks.papers.harness.suite import Suite
 
 COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "variant", "control")
 """The rows whose learning curves are drawn, in this order; if there are none, all are."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.papers.harness.record import Record, name_record
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.settings import digest
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.peers.config import CLOSED_FORMS
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 

@@ -9,7 +9,8 @@ from benchmarks.papers.harness.measured_rows import (
     list_rows_of_other_data,
     read_measured,
 )
-from benchmarks.papers.harness.suite import Row, Suite, list_suite_names
+from benchmarks.papers.harness.row import Row
+from benchmarks.papers.harness.suite import Suite, list_suite_names
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from benchmarks.papers.harness.cell import Cell
 from benchmarks.papers.harness.provenance import digest_data, format_data
 from benchmarks.papers.harness.record import Record, name_record
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.schedule import Failure
 from benchmarks.papers.harness.search import check_choice
-from benchmarks.papers.harness.suite import Row, Suite, build_peer
+from benchmarks.papers.harness.suite import Suite, build_peer
 from model.errors import TrainingError
 
 

@@ -17,7 +17,8 @@ from benchmarks.papers.harness.measured_rows import (
     standard_deviation,
 )
 from benchmarks.papers.harness.references import REFERENCES
-from benchmarks.papers.harness.suite import Curve, Suite, TimeClass
+from benchmarks.papers.harness.row import TimeClass
+from benchmarks.papers.harness.suite import Curve, Suite
 
 COLOURS: dict[TimeClass, str] = {
     "order only": "#6b7280",

@@ -7,8 +7,9 @@ from pydantic import JsonValue
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.search import find_best
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Suite
 from training.evaluation.counting import HALF_LIVES, WEIGHTS, WINDOWS
 
 

@@ -23,6 +23,7 @@ from benchmarks.papers.harness.measured_rows import (
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.repeats_table import render_repeats_table
+from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.run_notes import (
     format_cost,
     format_ends,
@@ -31,7 +32,7 @@ from benchmarks.papers.harness.run_notes import (
     format_rising,
     format_runs,
 )
-from benchmarks.papers.harness.suite import Row, Suite
+from benchmarks.papers.harness.suite import Suite
 from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
