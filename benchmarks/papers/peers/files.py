@@ -24,6 +24,9 @@ PROGRESS = "progress "
 SCORES, SCORES_WITHHELD, RESULT = "scores.npy", "scores_withheld.npy", "result.json"
 """What the process writes."""
 
+PROBLEM = "problem"
+"""The one entry of the result of a model that diverged."""
+
 
 @dataclass(frozen=True)
 class _Arrays:

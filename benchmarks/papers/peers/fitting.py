@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.peers.files import (
     FIT,
+    PROBLEM,
     PROGRESS,
     REFIT,
     RESULT,
@@ -31,6 +32,7 @@ from benchmarks.papers.peers.files import (
     Sequences,
     Task,
 )
+from model.errors import DivergedError
 from training.evaluation.metrics import MISS, Ranks, compute_ranks
 
 BLOCK_QUESTIONS = 128
@@ -80,9 +82,19 @@ BuildPeer = Callable[[Task, Sequences], Peer]
 def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
     """Run the task of a folder, and write scores and result there.
 
+    The result of a model that diverges is the problem alone.
+
     Args:
         packages: whose versions are recorded.
     """
+    try:
+        result = _fit_and_score(folder, build, packages)
+    except DivergedError as error:
+        result = {PROBLEM: str(error)}
+    (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+def _fit_and_score(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> dict[str, Any]:
     task = Task.read(folder / TASK)
     read_clock = CLOCKS[task.clock]
     limits = task.settings["max_history"], task.settings["windows"] == "all"
@@ -106,7 +118,7 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         write_scores(folder / SCORES, peer, task, sequences, test, withheld=False)
         if task.settings.get("relative_time"):
             write_scores(folder / SCORES_WITHHELD, peer, task, sequences, test, withheld=True)
-    result = {
+    return {
         "curve": [] if fitting is None else fitting.curve,
         "best_epoch": best_epoch,
         "parameters": peer.parameters,
@@ -119,7 +131,6 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in packages},
     }
-    (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 def _finish_refit_epoch() -> bool:

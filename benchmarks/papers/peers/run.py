@@ -16,8 +16,16 @@ import torch
 from benchmarks.papers.peers.config import PeerConfig, find_library
 from benchmarks.papers.peers.environments import CODE, find_interpreter
 from benchmarks.papers.peers.export import export_split
-from benchmarks.papers.peers.files import PROGRESS, RESULT, SCORES, SCORES_WITHHELD, TASK, Task
-from model.errors import TrainingError
+from benchmarks.papers.peers.files import (
+    PROBLEM,
+    PROGRESS,
+    RESULT,
+    SCORES,
+    SCORES_WITHHELD,
+    TASK,
+    Task,
+)
+from model.errors import DivergedError, TrainingError
 from training.blocks import split_into_blocks
 from training.config import SESSION_SECONDS, DataConfig
 from training.data.dataset import Dataset
@@ -133,6 +141,7 @@ def run_peer(
 
     Raises:
         TrainingError: if there is no environment, or the library failed.
+        DivergedError: if a score is NaN.
     """
     if epochs is not None:
         config = config.model_copy(update={"epochs": epochs})
@@ -150,7 +159,12 @@ def run_peer(
 def validate_peer(
     config: PeerConfig, split: Split, data: DataConfig, work: Path, options: FitOptions
 ) -> PeerFit:
-    """Fit a peer as `run_peer` does, without refit and test: one trial of its settings."""
+    """Fit a peer as `run_peer` does, without refit and test: one trial of its settings.
+
+    Raises:
+        TrainingError: if there is no environment, or the library failed.
+        DivergedError: if a score is NaN.
+    """
     return _run(config, split, None, data, work, options)
 
 
@@ -200,6 +214,8 @@ def _run(
         options.report_evaluation,
     )
     result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
+    if PROBLEM in result:
+        raise DivergedError(f"{config.kind}: {result[PROBLEM]}")
     curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
     best = max((metrics[options.monitor] for _, _, metrics in curve), default=None)
     return PeerFit(curve=curve, best=best, **result)

@@ -20,7 +20,7 @@ from benchmarks.papers.peers.run import (
     run_peer,
     validate_peer,
 )
-from model.errors import TrainingError
+from model.errors import DivergedError, TrainingError
 from tests.benchmarks.peers.chain_peer import BEST
 from tests.benchmarks.peers.environments import make_environments
 from tests.benchmarks.peers.small_splits import SPLITS, split_chains
@@ -164,6 +164,18 @@ def test_a_failed_process_is_reported_with_its_reason(
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(TrainingError, match=reason):
         _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
+
+
+@pytest.mark.usefixtures("chain_environment")
+@pytest.mark.parametrize("epochs", [None, BEST])
+def test_a_peer_whose_scores_are_nan_has_diverged(epochs: int | None, tmp_path: Path) -> None:
+    with pytest.raises(DivergedError, match="scores must be numbers"):
+        _run(
+            tmp_path / "work",
+            0,
+            {"kind": "rectools_ligr", "learning_rate": 2.0},
+            epochs=epochs,
+        )
 
 
 def test_a_peer_without_a_second_fit_is_refused() -> None:
