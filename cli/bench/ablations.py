@@ -60,8 +60,8 @@ def ablations_command(
             select_rows,
         )
         from benchmarks.ablations.harness.page import render_ablation  # noqa: PLC0415
-        from benchmarks.papers.harness.findings import check_figures  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
+        from benchmarks.papers.pages.findings import check_figures  # noqa: PLC0415
 
         if render:
             _render(folder, papers)

@@ -58,11 +58,11 @@ def papers_command(
             _render(folder)
             return
         # Imported here: the images of the service hold no benchmarks.
-        from benchmarks.papers.harness.findings import check_figures  # noqa: PLC0415
         from benchmarks.papers.harness.measured_suite import MeasuredSuite  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
-        from benchmarks.papers.harness.tables_page import render_suite  # noqa: PLC0415
+        from benchmarks.papers.pages.findings import check_figures  # noqa: PLC0415
+        from benchmarks.papers.pages.tables_page import render_suite  # noqa: PLC0415
 
         suites = [
             Suite.read(folder / "suites" / f"{name}.toml") for name in dict.fromkeys(suite or [])
@@ -109,7 +109,7 @@ def papers_command(
 def _render(folder: Path) -> None:
     try:
         # Plots need matplotlib, which is an optional dependency.
-        from benchmarks.papers.harness.render import render  # noqa: PLC0415
+        from benchmarks.papers.pages.render import render  # noqa: PLC0415
     except ImportError as error:
         raise KairosError(
             f"rendering needs matplotlib, but: {error}; install kairos[bench]"

@@ -6,23 +6,10 @@ from pydantic import JsonValue
 
 from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_epochs
 from benchmarks.ablations.harness.page import render_ablations
-from benchmarks.papers.harness.attention_plot import digest_curves, find_attention_curves
-from benchmarks.papers.harness.curve_plot import collect_learning_curves, digest_learning_curves
-from benchmarks.papers.harness.lead_plot import digest_leads
 from benchmarks.papers.harness.measured_rows import is_current
 from benchmarks.papers.harness.measured_suite import MeasuredSuite, read_measured_suites
-from benchmarks.papers.harness.models_table import find_measured_kinds, update_models_table
-from benchmarks.papers.harness.plot import digest_figures
 from benchmarks.papers.harness.recommended import format_recommended_recipe
 from benchmarks.papers.harness.record import Record
-from benchmarks.papers.harness.render import (
-    MODELS,
-    SUMMARY,
-    get_attention_plot_path,
-    get_curve_plot_path,
-    get_plot_path,
-    has_digest,
-)
 from benchmarks.papers.harness.search import (
     find_best,
     replace_peer_settings,
@@ -30,9 +17,22 @@ from benchmarks.papers.harness.search import (
 )
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite, build_peer
 from benchmarks.papers.harness.suite_result import SuiteResult, list_results
-from benchmarks.papers.harness.summary_page import README_OPENING, render_summary, update_readme
-from benchmarks.papers.harness.tables_page import render_tables
 from benchmarks.papers.harness.tuning import find_trials
+from benchmarks.papers.pages.attention_plot import digest_curves, find_attention_curves
+from benchmarks.papers.pages.curve_plot import collect_learning_curves, digest_learning_curves
+from benchmarks.papers.pages.lead_plot import digest_leads
+from benchmarks.papers.pages.models_table import find_measured_kinds, update_models_table
+from benchmarks.papers.pages.plot import digest_figures
+from benchmarks.papers.pages.render import (
+    MODELS,
+    SUMMARY,
+    get_attention_plot_path,
+    get_curve_plot_path,
+    get_plot_path,
+    has_digest,
+)
+from benchmarks.papers.pages.summary_page import README_OPENING, render_summary, update_readme
+from benchmarks.papers.pages.tables_page import render_tables
 from benchmarks.papers.peers.config import RecToolsLoss
 from model.config import Config
 from model.encoders.self_attention import SelfAttentionConfig

@@ -1,8 +1,8 @@
 import pytest
 
-from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
 from benchmarks.papers.harness.record import ProfilePoint
-from benchmarks.papers.harness.render import has_digest
+from benchmarks.papers.pages.attention_plot import digest_curves, draw_attention
+from benchmarks.papers.pages.render import has_digest
 
 
 def curve(view: str, by: str, name: str, count: int = 100) -> list[ProfilePoint]:

@@ -8,7 +8,7 @@ from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.suite import Suite, build_peer
-from benchmarks.papers.harness.tables_page import render_suite
+from benchmarks.papers.pages.tables_page import render_suite
 from benchmarks.papers.peers.config import RecToolsHSTUConfig
 from benchmarks.papers.peers.environments import FOLDER_VARIABLE
 from model.errors import TrainingError

@@ -11,8 +11,8 @@ from benchmarks.papers.harness.question_ranks import (
     encode_integers,
     find_repeated_targets,
 )
-from benchmarks.papers.harness.repeats_table import render_repeats_table
 from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.repeats_table import render_repeats_table
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 from tests.training.data.drawn_datasets import datasets
 from training.data.dataset import Dataset

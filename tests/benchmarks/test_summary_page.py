@@ -4,27 +4,27 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from benchmarks.papers.harness.curve_plot import (
+from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.measured_suite import read_measured_suites
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
+from benchmarks.papers.harness.record import CurvePoint, Record
+from benchmarks.papers.harness.row import Role
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite_result import list_results
+from benchmarks.papers.pages.curve_plot import (
     COMPARED,
     collect_learning_curves,
     digest_learning_curves,
     draw_learning_curves,
 )
-from benchmarks.papers.harness.lead_plot import (
+from benchmarks.papers.pages.lead_plot import (
     COLOURS,
     collect_drawn,
     digest_leads,
     draw_leads,
 )
-from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.measured_suite import read_measured_suites
-from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
-from benchmarks.papers.harness.record import CurvePoint, Record
-from benchmarks.papers.harness.render import render
-from benchmarks.papers.harness.row import Role
-from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.suite_result import list_results
-from benchmarks.papers.harness.summary_page import ROLES, render_summary, update_readme
+from benchmarks.papers.pages.render import render
+from benchmarks.papers.pages.summary_page import ROLES, render_summary, update_readme
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 

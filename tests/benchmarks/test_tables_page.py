@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.findings import check_figures
 from benchmarks.papers.harness.measured_rows import MeasuredRow, read_measured
 from benchmarks.papers.harness.measured_suite import read_measured_suites
-from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
 from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
-from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.tables_page import render_suite, render_tables
+from benchmarks.papers.pages.findings import check_figures
+from benchmarks.papers.pages.plot import collect_dots, digest_figures, draw
+from benchmarks.papers.pages.render import get_plot_path, has_digest, render
+from benchmarks.papers.pages.tables_page import render_suite, render_tables
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, record_of, suite_in
 from training.evaluation.counting import CountingSettings

@@ -31,7 +31,7 @@ class Ablations(Config):
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
     findings: dict[str, str] = Field(default_factory=dict)
     """What the table of a suite shows, in Markdown, by suite; its figures come from the records,
-    see `benchmarks.papers.harness.findings`."""
+    see `benchmarks.papers.pages.findings`."""
 
     @field_validator("rows", mode="before")
     @classmethod

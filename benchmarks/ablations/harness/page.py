@@ -11,11 +11,11 @@ from benchmarks.ablations.harness.ablations import (
 )
 from benchmarks.ablations.harness.effects import compare_with_whole
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.figures import format_figure, format_lead, format_row
-from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.run_notes import format_runs
 from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.figures import format_figure, format_lead, format_row
+from benchmarks.papers.pages.findings import fill_in_figures
+from benchmarks.papers.pages.run_notes import format_runs
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 RANKERS = {LIVE: "live", MODEL: "frozen", WITHHELD: "withheld"}

@@ -1,1 +1,1 @@
-"""The harness of the paper benchmarks: runs the cells of a suite and renders their records."""
+"""The harness of the paper benchmarks: runs the cells of a suite, and reads their records."""

@@ -59,10 +59,10 @@ class Suite(Config):
     """The data, the split, and the limits of the comparison."""
     findings: str = ""
     """A discussion of the results, written by hand; its figures come from the records, see
-    `benchmarks.papers.harness.findings`."""
+    `benchmarks.papers.pages.findings`."""
     limits: str = ""
     """Why the default is not ahead of some rows, for the page of results; figures as in
-    `benchmarks.papers.harness.findings`."""
+    `benchmarks.papers.pages.findings`."""
     data: str
     """A folder with events.parquet and optionally items.parquet."""
     metrics: Annotated[tuple[str, ...], Field(min_length=1)]

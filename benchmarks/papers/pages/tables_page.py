@@ -3,18 +3,7 @@
 import statistics
 from collections.abc import Sequence
 
-from benchmarks.papers.harness.attention_plot import find_attention_curves
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.curve_plot import collect_learning_curves
-from benchmarks.papers.harness.figures import (
-    format_figure,
-    format_lead,
-    format_row,
-    format_spread,
-    name_headline,
-    name_metric,
-)
-from benchmarks.papers.harness.findings import fill_in_figures
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
@@ -22,9 +11,21 @@ from benchmarks.papers.harness.measured_rows import (
 )
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
-from benchmarks.papers.harness.repeats_table import render_repeats_table
 from benchmarks.papers.harness.row import Row
-from benchmarks.papers.harness.run_notes import (
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.attention_plot import find_attention_curves
+from benchmarks.papers.pages.curve_plot import collect_learning_curves
+from benchmarks.papers.pages.figures import (
+    format_figure,
+    format_lead,
+    format_row,
+    format_spread,
+    name_headline,
+    name_metric,
+)
+from benchmarks.papers.pages.findings import fill_in_figures
+from benchmarks.papers.pages.repeats_table import render_repeats_table
+from benchmarks.papers.pages.run_notes import (
     format_cost,
     format_ends,
     format_missing,
@@ -32,7 +33,6 @@ from benchmarks.papers.harness.run_notes import (
     format_rising,
     format_runs,
 )
-from benchmarks.papers.harness.suite import Suite
 from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.papers.harness.figures import name_headline
-from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.suite_result import Opponent, SuiteResult
+from benchmarks.papers.pages.figures import name_headline
+from benchmarks.papers.pages.plot import STYLE, digest_drawn, format_svg
 from training.evaluation.metrics import Lead
 
 COLOURS = {

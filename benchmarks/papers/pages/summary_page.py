@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
-from benchmarks.papers.harness.figures import (
+from benchmarks.papers.harness.measured_suite import MeasuredSuite
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite_result import Opponent, SuiteResult
+from benchmarks.papers.pages.figures import (
     format_figure,
     format_lead,
     format_row,
@@ -10,11 +13,8 @@ from benchmarks.papers.harness.figures import (
     name_metric,
     replace_between,
 )
-from benchmarks.papers.harness.findings import fill_in_figures
-from benchmarks.papers.harness.measured_suite import MeasuredSuite
-from benchmarks.papers.harness.run_notes import list_incomparable
-from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.suite_result import Opponent, SuiteResult
+from benchmarks.papers.pages.findings import fill_in_figures
+from benchmarks.papers.pages.run_notes import list_incomparable
 
 ROLES = ("reference", "rival", "peer", "method", "variant", "control")
 """Roles of opponents, in the order of the page."""

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.record import ProfilePoint
+from benchmarks.papers.pages.plot import STYLE, digest_drawn, format_svg
 
 LEAST = 20
 """The least number of histories of a point."""

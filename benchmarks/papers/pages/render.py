@@ -2,24 +2,24 @@
 
 from pathlib import Path
 
-from benchmarks.papers.harness.attention_plot import (
+from benchmarks.papers.harness.measured_suite import read_measured_suites
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite_result import list_results
+from benchmarks.papers.pages.attention_plot import (
     digest_curves,
     draw_attention,
     find_attention_curves,
 )
-from benchmarks.papers.harness.curve_plot import (
+from benchmarks.papers.pages.curve_plot import (
     collect_learning_curves,
     digest_learning_curves,
     draw_learning_curves,
 )
-from benchmarks.papers.harness.lead_plot import digest_leads, draw_leads
-from benchmarks.papers.harness.measured_suite import read_measured_suites
-from benchmarks.papers.harness.models_table import update_models_table
-from benchmarks.papers.harness.plot import digest_figures, draw
-from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.suite_result import list_results
-from benchmarks.papers.harness.summary_page import render_summary, update_readme
-from benchmarks.papers.harness.tables_page import render_tables
+from benchmarks.papers.pages.lead_plot import digest_leads, draw_leads
+from benchmarks.papers.pages.models_table import update_models_table
+from benchmarks.papers.pages.plot import digest_figures, draw
+from benchmarks.papers.pages.summary_page import render_summary, update_readme
+from benchmarks.papers.pages.tables_page import render_tables
 
 MODELS = Path("docs") / "models.md"
 """The page of all models, relative to the root of the repository."""

@@ -6,9 +6,9 @@ from matplotlib import color_sequences, style
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.measured_rows import MeasuredRow
-from benchmarks.papers.harness.plot import STYLE, digest_drawn, format_svg
 from benchmarks.papers.harness.row import Role
 from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.plot import STYLE, digest_drawn, format_svg
 
 COMPARED: tuple[Role, ...] = ("default", "peer", "rival", "variant", "control")
 """The rows whose learning curves are drawn, in this order; if there are none, all are."""

@@ -5,8 +5,8 @@ Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Real
 """
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.figures import format_row, format_spread
 from benchmarks.papers.harness.references import REFERENCES
+from benchmarks.papers.pages.figures import format_row, format_spread
 
 
 def render_repeats_table(comparison: Comparison | None) -> str:

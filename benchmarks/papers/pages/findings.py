@@ -22,10 +22,10 @@ from types import MappingProxyType
 from typing import get_args
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.figures import format_figure, format_lead
 from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, collect_references
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.figures import format_figure, format_lead
 from model.errors import TrainingError
 from training.evaluation.counting import COUNTING_LIVE
 
@@ -114,7 +114,7 @@ def check_figures(suite: Suite) -> None:
 def _refuse(suite: Suite, figure: str) -> TrainingError:
     return TrainingError(
         f"a figure in the findings or limits of suite {suite.name} names rows and their metrics, "
-        f"but {{{figure}}} does not; correct it, as `benchmarks.papers.harness.findings` describes"
+        f"but {{{figure}}} does not; correct it, as `benchmarks.papers.pages.findings` describes"
     )
 
 

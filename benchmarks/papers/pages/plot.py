@@ -10,7 +10,6 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.papers.harness.figures import name_headline, name_metric
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
     collect_references,
@@ -19,6 +18,7 @@ from benchmarks.papers.harness.measured_rows import (
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.row import TimeClass
 from benchmarks.papers.harness.suite import Curve, Suite
+from benchmarks.papers.pages.figures import name_headline, name_metric
 
 COLOURS: dict[TimeClass, str] = {
     "order only": "#6b7280",

@@ -3,13 +3,13 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from benchmarks.papers.harness.figures import (
+from benchmarks.papers.harness.measured_suite import MeasuredSuite
+from benchmarks.papers.pages.figures import (
     format_figure,
     format_row,
     name_headline,
     replace_between,
 )
-from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from model.errors import TrainingError
 
 SUITES = ("stackoverflow", "ml100k", "ml1m-by-time", "retail", "complete-journey", "yelp")
@@ -68,7 +68,7 @@ def _select_columns(suites: Sequence[MeasuredSuite]) -> list[MeasuredSuite]:
     if missing := [name for name in SUITES if name not in by_name]:
         raise TrainingError(
             f"the table of docs/models.md has a column for each of {[*SUITES]}, but there is no "
-            f"suite {missing}; correct SUITES of benchmarks/papers/harness/models_table.py"
+            f"suite {missing}; correct SUITES of benchmarks/papers/pages/models_table.py"
         )
     return [by_name[name] for name in SUITES]
 

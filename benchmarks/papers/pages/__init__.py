@@ -1,0 +1,1 @@
+"""The pages and plots of the paper benchmarks, rendered from their records."""
