@@ -2,6 +2,7 @@ import io
 import json
 import shutil
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -221,6 +222,24 @@ def test_a_record_names_the_code_at_the_start_of_its_run(
     monkeypatch.setattr(f"{run_cell.__module__}.run_recipe", run_and_edit)
     monkeypatch.setattr(f"{run_cell.__module__}.digest_code", lambda: code[0])
     assert run_cell(counting, lambda _: None).code == "at the start"
+
+
+def test_a_cell_that_another_process_runs_is_waited_for(
+    counting: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Record] = []
+    second = Thread(target=lambda: found.append(run_cell(counting, lambda _: None)))
+
+    def run_beside_another(*arguments: Any) -> Run:
+        second.start()  # twice would be an error
+        second.join(timeout=0.3)
+        assert second.is_alive()
+        return run_recipe(*arguments)
+
+    monkeypatch.setattr(f"{run_cell.__module__}.run_recipe", run_beside_another)
+    first = run_cell(counting, lambda _: None)
+    second.join(timeout=60)
+    assert found == [first]
 
 
 def test_a_record_is_written_before_its_bundle_is_kept(

@@ -5,6 +5,7 @@
 Prints its progress as JSON lines on standard output, and writes the record at the end.
 """
 
+import hashlib
 import platform
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import torch
+from filelock import FileLock
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run
 from benchmarks.papers.harness.peer_run import run_library
@@ -37,14 +39,22 @@ from training.data.sources import read_events, read_items
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     """Train, evaluate, write the record, and keep the bundle if the cell names a folder for it.
 
+    A cell that another process runs is waited for, and its record taken.
+
     Raises:
         TrainingError: if the data are not those of the plan, before or after the run; or if the
             bundle cannot be kept, after the record is written.
     """
+    _check_data(cell)
+    lock = hashlib.sha256(str(cell.record).encode()).hexdigest()[:12]
+    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{cell.record.stem}-{lock}.lock"):
+        return Record.read(cell.record) if cell.is_done else _run_cell(cell, report_progress)
+
+
+def _run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     torch.set_num_threads(cell.threads)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     code = digest_code()  # before the run: files may be edited meanwhile
-    _check_data(cell)
     events = read_events(cell.folder / "events.parquet")
     titles = cell.folder / "items.parquet"
     items = read_items(titles) if titles.exists() else None
