@@ -318,6 +318,15 @@ class SelectedPositions(Protocol):
 
 
 @runtime_checkable
+class SeparateAttention(Protocol):
+    """An encoder whose attention weights cost less than its scores."""
+
+    def compute_attention(self, batch: SequenceBatch) -> Float[Tensor, "batch heads len"]:
+        """Compute the attention weights of `forward` alone."""
+        ...
+
+
+@runtime_checkable
 class QuerySweep(Protocol):
     """An encoder that encodes one history at many query times for little more than one pass."""
 

@@ -23,6 +23,7 @@ from model.interfaces import (
     PrefixSweep,
     QuerySweep,
     SelectedPositions,
+    SeparateAttention,
     SequenceEncoder,
 )
 from model.layers.added_scores import AddedScores
@@ -374,6 +375,12 @@ class Recommender(nn.Module):
         encode = self.exported if self.exported is not None and is_single else self.encoder
         encoded: EncoderOutput = encode(self._limit_intervals(batch), self._embed(batch.rows))
         return encoded
+
+    def compute_attention(self, batch: SequenceBatch) -> Float[Tensor, "batch heads len"] | None:
+        """Compute the attention weights at every history's last event; None without attention."""
+        if isinstance(self.encoder, SeparateAttention):
+            return self.encoder.compute_attention(self._limit_intervals(batch))
+        return self.attend(batch).attention
 
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
         """Encode every history at its last event; `user` is in the coordinates of item vectors."""

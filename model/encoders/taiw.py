@@ -4,7 +4,7 @@ import math
 from typing import ClassVar, Literal, final
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 
@@ -138,17 +138,7 @@ class TAIW(SequenceEncoder):
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Weigh the items of each history and of its nearest users at its query time."""
-        lasts = batch.lengths.unsqueeze(1) - 1
-        given = batch.query_given.gather(1, lasts)
-        query_times = batch.query_times.gather(1, lasts)
-        query_times = query_times + torch.where(given, 0.0, self.visit_interval)
-        span = self.window.diff()
-        latest = batch.times.gather(1, lasts) + span.double() / MICROSECONDS_PER_DAY
-        is_event = torch.arange(batch.rows.shape[1], device=items.device) <= lasts
-        log_weights = self.purchases.compute_log_weights(
-            batch.rows, query_times.minimum(latest) - batch.times
-        )
-        log_weights = log_weights.masked_fill(~is_event, float("-inf"))
+        query_times, log_weights = self._weigh_events(batch)
         total = log_weights.logsumexp(-1, keepdim=True)
         log_shares = log_weights - total
         own_scores = log_shares + math.log(self.own_weight)
@@ -160,7 +150,7 @@ class TAIW(SequenceEncoder):
         if not self.neighbours:
             return encoded
         instants = batch.origins + (query_times.squeeze(1) * MICROSECONDS_PER_DAY).round().long()
-        instants = instants.minimum(self.window[1] + span)
+        instants = instants.minimum(self.window[1] + self.window.diff())
         # In shares of the largest weight, which no padding changes: nor the neighbours, then.
         shares = (log_weights - log_weights.amax(-1, keepdim=True)).exp()
         own = log_shares.new_zeros(len(items), self.catalog_size + 1)
@@ -177,6 +167,28 @@ class TAIW(SequenceEncoder):
             repeat_scores=torch.cat((of_others, own_scores), dim=1),
             repeat_rows=torch.cat((kept.indices, batch.rows), dim=1),
         )
+
+    def compute_attention(self, batch: SequenceBatch) -> Float[Tensor, "batch 1 len"]:
+        """Compute the attention weights of `forward`, without a search for neighbours."""
+        _, log_weights = self._weigh_events(batch)
+        shares: Tensor = (log_weights - log_weights.logsumexp(-1, keepdim=True)).exp()
+        return shares.unsqueeze(1)
+
+    def _weigh_events(
+        self, batch: SequenceBatch
+    ) -> tuple[Float64[Tensor, "batch 1"], Float[Tensor, "batch len"]]:
+        """Compute the query times, in days, and the logarithm of each event's weight at them."""
+        lasts = batch.lengths.unsqueeze(1) - 1
+        given = batch.query_given.gather(1, lasts)
+        query_times = batch.query_times.gather(1, lasts)
+        query_times = query_times + torch.where(given, 0.0, self.visit_interval)
+        span_days = self.window.diff().double() / MICROSECONDS_PER_DAY
+        latest = batch.times.gather(1, lasts) + span_days
+        positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
+        log_weights = self.purchases.compute_log_weights(
+            batch.rows, query_times.minimum(latest) - batch.times
+        )
+        return query_times, log_weights.masked_fill(positions > lasts, float("-inf"))
 
     def divide_repeats(
         self, batch: SequenceBatch, added: AddedScores, rows: Int64[Tensor, " items"]

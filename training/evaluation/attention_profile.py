@@ -65,7 +65,7 @@ def _compute_last_weights(
     weights = np.empty(len(windows))
     for chosen in group_by_length(windows, np.arange(len(windows)), 1):
         batch = collate(known, windows.select(chosen), recommender.device)
-        attention = recommender.attend(batch).attention
+        attention = recommender.compute_attention(batch)
         if attention is None:
             return None
         samples = torch.arange(len(chosen), device=recommender.device)

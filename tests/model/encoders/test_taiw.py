@@ -10,7 +10,9 @@ from model.encoders.taiw import TAIW, TAIWConfig
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
 from model.layers.repurchase_kernel import LEAST_WIDTH, UNIT_DAYS
+from model.layers.timed_purchases import TimedPurchases
 from model.recommender import Recommender, RecommenderConfig, add_repeat_scores
+from tests import tiny
 from tests.contracts.counting_encoder import CountingEncoderContract, fit_counts, ranking
 from tests.contracts.histories import DAY, ITEMS, START, collate_queries
 from tests.contracts.sequence_encoder import encode, vectors
@@ -130,6 +132,20 @@ def test_scores_are_those_of_the_formulas(neighbours: int) -> None:
     np.testing.assert_allclose(
         scores.double().exp().numpy(), expected[1:] / own.sum(), rtol=1e-4, atol=2e-6
     )
+
+
+def test_attention_alone_needs_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RecommenderConfig(items=ITEMS, encoder=TAIWConfig(neighbours=3, steps=1))
+    recommender = tiny.recommender(config)
+    assert isinstance(recommender.encoder, TAIW)
+    recommender.encoder.fit_counts(*_plant_cadence())
+    query = Query((Event("i0", START), Event("i1", START)), START + 9 * DAY)
+    batch = collate_queries(query, Query((Event("i2", START),), START + DAY))
+    whole = recommender(batch).attention
+    monkeypatch.delattr(TimedPurchases, "average_nearest")
+    assert torch.equal(recommender.compute_attention(batch), whole)
+    with pytest.raises(AttributeError, match="average_nearest"):
+        recommender(batch)
 
 
 def test_neighbours_alone_are_those_in_a_batch() -> None:
