@@ -1,9 +1,12 @@
 """The records of cells: the results of a row with a seed, and what reproduces them."""
 
+import hashlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
+from filelock import FileLock
 from pydantic import Field, model_validator
 
 from benchmarks.papers.harness.settings import Settings
@@ -180,3 +183,9 @@ def write_atomically(file: Path, content: object) -> None:
         unfinished.replace(file)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def lock_file(file: Path) -> FileLock:
+    """Return the lock of those who write a file, which is in the folder of temporary files."""
+    path = hashlib.sha256(str(file.absolute()).encode()).hexdigest()
+    return FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}-{path[:12]}.lock")

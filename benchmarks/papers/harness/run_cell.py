@@ -5,7 +5,6 @@
 Prints its progress as JSON lines on standard output, and writes the record at the end.
 """
 
-import hashlib
 import platform
 import shutil
 import signal
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import polars as pl
 import torch
-from filelock import FileLock
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run
 from benchmarks.papers.harness.peer_run import run_library
@@ -29,7 +27,7 @@ from benchmarks.papers.harness.provenance import (
 )
 from benchmarks.papers.harness.question_ranks import OWN, encode_ranks
 from benchmarks.papers.harness.recipe_run import run_recipe
-from benchmarks.papers.harness.record import Record
+from benchmarks.papers.harness.record import Record, lock_file
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from model.errors import KairosError, TrainingError
@@ -46,8 +44,7 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
             bundle cannot be kept, after the record is written.
     """
     _check_data(cell)
-    lock = hashlib.sha256(str(cell.record).encode()).hexdigest()[:12]
-    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{cell.record.stem}-{lock}.lock"):
+    with lock_file(cell.record):
         return Record.read(cell.record) if cell.is_done else _run_cell(cell, report_progress)
 
 

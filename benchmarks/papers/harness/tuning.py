@@ -1,14 +1,12 @@
 """The choice of a row's settings by trials, made once for all of its seeds."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock
 from pydantic import TypeAdapter
 
-from benchmarks.papers.harness.record import TuningTrial, write_atomically
+from benchmarks.papers.harness.record import TuningTrial, lock_file, write_atomically
 from benchmarks.papers.harness.search import SearchSpace, find_best, search_settings
 from benchmarks.papers.harness.settings import Settings, digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
@@ -60,7 +58,7 @@ def tune_once(
     """
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(Path(tempfile.gettempdir()) / f"kairos-{file.stem}.lock"):
+    with lock_file(file):
         tried = [*read_trials(file)] if file.exists() else []
 
         def measure_once(settings: Settings) -> TuningTrial:
