@@ -49,7 +49,7 @@ def comparison_in(folder: Path, text: str = SUITE, repeats: int = 25) -> Compari
 def test_repeats_and_new_items_have_figures_of_their_own(tmp_path: Path) -> None:
     table = render_repeats_table(comparison_in(tmp_path))
     assert table.splitlines() == [
-        "| repeats: 25% of 100 targets | recall@1 of repeats | recall@1 of new items |",
+        "| repeats: 25% of 100 targets | recall@1 of repeats, % | recall@1 of new items, % |",
         "| --- | ---: | ---: |",
         "| popularity, all time | 40.00 | 0.00 |",
         # Of 25 repeats 20 and 25 come first, of 75 new items 0 and 5.

@@ -72,6 +72,11 @@ def test_the_row_ahead_of_its_class_is_marked(suite: Suite, tmp_path: Path) -> N
     assert page.count("†") == 1
 
 
+def test_a_trained_row_of_one_seed_is_not_marked(suite: Suite, tmp_path: Path) -> None:
+    page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [30, 31]})
+    assert "†" not in page
+
+
 def test_no_row_is_marked_by_chance(suite: Suite, tmp_path: Path) -> None:
     page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [59]})
     assert "†" not in page
@@ -248,6 +253,26 @@ def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[Meas
     assert "so not shown to be at its best: Positional." in render_suite(suite, rows)
 
 
+def test_a_row_rises_by_the_metric_that_it_stops_by(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    row = with_curve(measured[1], [0.1, 0.3, 0.2])
+    record = row.records[0]
+    rising = (point.validation | {"mrr": point.seconds} for point in record.curve)
+    curve = tuple(
+        point.model_copy(update={"validation": values})
+        for point, values in zip(record.curve, rising, strict=True)
+    )
+
+    def page_of(monitor: str) -> str:
+        config = record.config | {"fit": {"monitor": monitor}}
+        changed = record.model_copy(update={"curve": curve, "config": config})
+        return render_suite(suite, [measured[0], MeasuredRow(row.row, (changed,))])
+
+    assert "best after the last epoch" in page_of("mrr")
+    assert "best after the last epoch" not in page_of("accuracy")
+
+
 def test_peers_that_the_budget_ended_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     run = PeerRun(fit_seconds=1, test_seconds=1, peak_mib=1, known_items=1, versions={})
     positional = measured[1]
@@ -367,6 +392,35 @@ def test_choices_at_the_end_of_what_was_tried_are_named(
     assert "Chosen at an end" not in render_suite(suite, measured)
 
 
+def test_what_a_row_sets_itself_is_among_the_values_tried(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    # The recipe has a dropout of 0.1.
+    trials = ({"encoder.dropout": 0.2}, {"fit.learning_rate": 0.5})
+    row = measured[0].row.model_copy(update={"trials": trials})
+
+    def page_of(values: tuple[float, ...]) -> str:
+        tried = tuple(
+            TuningTrial(settings=settings, value=value)
+            for settings, value in zip(trials, values, strict=True)
+        )
+        records = (measured[0].records[0].model_copy(update={"trials": tried}),)
+        return render_suite(suite, [MeasuredRow(row, records), *measured[1:]])
+
+    ends = "Chosen at an end of the values tried: Mercer "
+    assert ends + "(dropout 0.2, learning_rate 0.001)" in page_of((0.6, 0.5))
+    assert ends + "(dropout 0.1, learning_rate 0.5)" in page_of((0.5, 0.6))
+
+
+def test_zero_and_limits_are_no_ends(suite: Suite, measured: list[MeasuredRow]) -> None:
+    search = {"encoder.group_decay": (0.5, 1.0), "encoder.recency": (5.0, 0.0)}
+    row = measured[0].row.model_copy(update={"search": search})
+    tried = TuningTrial(settings={"encoder.group_decay": 1.0, "encoder.recency": 0.0}, value=0.5)
+    records = (measured[0].records[0].model_copy(update={"trials": (tried,)}),)
+    page = render_suite(suite, [MeasuredRow(row, records), *measured[1:]])
+    assert "Chosen at an end" not in page
+
+
 def test_trials_and_counting_at_an_end_are_named(suite: Suite, tmp_path: Path) -> None:
     measured = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40]})
     comparison = Comparison.read(tmp_path, suite, measured)
@@ -383,6 +437,7 @@ def test_trials_and_counting_at_an_end_are_named(suite: Suite, tmp_path: Path) -
     for settings, end in (
         (CountingSettings(weight=30.0, half_life_days=None), "weight 30"),
         (CountingSettings(half_life_days=30.0), "half_life_days 30"),
+        (CountingSettings(window_days=1.0), "window_days 1"),
         (CountingSettings(half_life_days=240.0, window_days=112.0), None),
     ):
         questions = comparison.questions.model_copy(update={"counting": settings})

@@ -27,10 +27,14 @@ class MeasuredRow:
     @property
     def label(self) -> str:
         """Its label, marked "one seed" if training is random and no second seed was run."""
+        return f"{self.row.label}, one seed" if self.is_of_one_seed else self.row.label
+
+    @property
+    def is_of_one_seed(self) -> bool:
+        """Whether training is random and no second seed was run."""
         record = self.records[0]
         is_random = record.epochs > 0 and record.config.get("kind") not in CLOSED_FORMS
-        is_single = len(self.records) == 1 and is_random
-        return f"{self.row.label}, one seed" if is_single else self.row.label
+        return len(self.records) == 1 and is_random
 
     @property
     def reads_query_time(self) -> bool:
@@ -60,22 +64,25 @@ class MeasuredRow:
             return self.list_after_gap(MODEL, metric)
         return self.list_given(metric)
 
-    def is_rising_at_the_end(self, metric: str) -> bool:
+    def is_rising_at_the_end(self, monitor: str) -> bool:
         """Whether the fit of any seed was best after its last epoch, on the validation questions.
 
         Such a row is not shown to have reached its best within its epochs or its budget.
+
+        Args:
+            monitor: the metric of early stopping, where the settings of a record name none.
         """
         return any(
-            len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in self._list_curves(metric)
+            len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in self._list_curves(monitor)
         )
 
-    def is_cut_short(self, metric: str) -> bool:
+    def is_cut_short(self, monitor: str) -> bool:
         """Whether the budget of a peer ended its fit before its patience did.
 
         It is not shown to have reached its best, then, either.
 
         Args:
-            metric: of early stopping.
+            monitor: as of `is_rising_at_the_end`.
         """
         if self.records[0].peer is None:
             return False
@@ -88,15 +95,18 @@ class MeasuredRow:
             curve
             and record.curve[-1].epoch < epochs
             and len(curve) - curve.index(max(curve)) <= patience
-            for record, curve in zip(self.records, self._list_curves(metric), strict=True)
+            for record, curve in zip(self.records, self._list_curves(monitor), strict=True)
         )
 
-    def _list_curves(self, metric: str) -> list[list[float]]:
-        """List the metric on the validation questions by epoch, of every seed."""
-        return [
-            [point.validation[metric] for point in record.curve if metric in point.validation]
-            for record in self.records
-        ]
+    def _list_curves(self, monitor: str) -> list[list[float]]:
+        """List the metric of early stopping on the validation questions by epoch, of every seed."""
+        curves = []
+        for record in self.records:
+            fit = record.config.get("fit", record.settings.get("fit"))  # a peer's is in settings
+            metric = str(fit.get("monitor", monitor)) if isinstance(fit, dict) else monitor
+            points = (point.validation for point in record.curve)
+            curves.append([values[metric] for values in points if metric in values])
+        return curves
 
     def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows.get(ranker, {}) for record in self.records)

@@ -6,7 +6,7 @@ Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Real
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.references import REFERENCES
-from benchmarks.papers.pages.figures import format_row, format_spread
+from benchmarks.papers.pages.figures import format_row, format_spread, name_metric
 
 
 def render_repeats_table(comparison: Comparison | None) -> str:
@@ -23,8 +23,8 @@ def render_repeats_table(comparison: Comparison | None) -> str:
     k = 1 if suite.plot == "accuracy" else 10
     head = [
         f"repeats: {is_repeat.mean():.0%} of {len(is_repeat):,} targets",
-        f"recall@{k} of repeats",
-        f"recall@{k} of new items",
+        name_metric(suite, f"recall@{k} of repeats"),
+        name_metric(suite, f"recall@{k} of new items"),
     ]
     labels = {name: REFERENCES.get(name, name) for name in comparison.list_references()} | {
         each.row.name: each.row.label for each in comparison.measured

@@ -9,8 +9,13 @@ from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.search import find_best
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import Suite, build_peer
 from training.evaluation.counting import HALF_LIVES, WEIGHTS, WINDOWS
+
+LIMITED_BY_ONE = frozenset(
+    {"own_share", "own_weight", "group_decay", "basket_decay", "asymmetry", "groups"}
+)
+"""Settings of searches that cannot be more than one or, of groups, less."""
 
 
 def format_runs(measured: list[MeasuredRow]) -> str:
@@ -69,7 +74,7 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
 
 def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
     """Name the rows that might be better with more epochs."""
-    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.plot)]
+    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.monitor)]
     cut = [
         each.row.label
         for each in measured
@@ -86,31 +91,38 @@ def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
     return " ".join(sentences)
 
 
-def format_ends(measured: list[MeasuredRow], comparison: Comparison | None) -> str:
+def format_ends(suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None) -> str:
     """Name the choices that might be better beyond the values that were tried."""
-    found = [(each.row.label, _list_ends(each)) for each in measured]
+    found = [(each.row.label, _list_ends(suite, each)) for each in measured]
     if comparison is not None:
         found.insert(0, ("the counting references", _list_counting_ends(comparison)))
     ends = [f"{label} ({', '.join(names)})" for label, names in found if names]
     return f"Chosen at an end of the values tried: {'; '.join(ends)}." if ends else ""
 
 
-def _list_ends(measured: MeasuredRow) -> list[str]:
+def _list_ends(suite: Suite, measured: MeasuredRow) -> list[str]:
     """List the settings chosen at an end of the values of the row's search or trials."""
     row, trials = measured.row, measured.records[0].trials
     if not trials:
         return []
-    best = find_best(trials)
-    names = row.search or dict.fromkeys(name for trial in row.trials for name in trial)
-    return [
-        f"{name.rpartition('.')[2]} {best.settings[name]:g}"
-        for name in names
-        if name in best.settings
-        and _is_end(
-            best.settings[name],
-            row.search.get(name, [trial[name] for trial in row.trials if name in trial]),
-        )
-    ]
+    best = find_best(trials).settings
+    ends = []
+    for name in row.search or dict.fromkeys(name for trial in row.trials for name in trial):
+        own = None if row.search else _read_own_setting(suite, row, name)
+        tried = row.search.get(name, [trial.get(name, own) for trial in row.trials])
+        short, chosen = name.rpartition(".")[2], best.get(name, own)
+        if _is_end(short, chosen, tried):
+            ends.append(f"{short} {chosen:g}")
+    return ends
+
+
+def _read_own_setting(suite: Suite, row: Row, name: str) -> JsonValue:
+    """Read what a row sets where a trial does not; None if that is another kind of setting."""
+    config = build_peer(suite, row) or suite.build_config(row, row.seeds[0])
+    setting: JsonValue = config.model_dump(mode="json")
+    for part in name.split("."):
+        setting = setting.get(part) if isinstance(setting, dict) else None
+    return setting
 
 
 def _list_counting_ends(comparison: Comparison) -> list[str]:
@@ -119,19 +131,20 @@ def _list_counting_ends(comparison: Comparison) -> list[str]:
     return [
         f"{name} {settings[name]:g}"
         for name, values in tried.items()
-        if _is_end(settings[name], [math.inf if value is None else value for value in values])
+        if _is_end(name, settings[name], [math.inf if each is None else each for each in values])
     ]
 
 
-def _is_end(chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
-    """Return whether a number is the largest or the smallest of some numbers, but for 0 and 1.
+def _is_end(name: str, chosen: JsonValue, values: Sequence[JsonValue]) -> bool:
+    """Return whether a number is the largest or the smallest of some numbers.
 
-    Those two are ends of what a setting can be, such as a share or a decay, or turn it off.
+    Zero, which turns a setting off, does not count, nor do the limits of what a setting can be.
     """
     numbers = [value for value in values if isinstance(value, int | float)]
     if not isinstance(chosen, int | float) or len({*numbers}) < 2 or len(numbers) < len(values):
         return False
-    return chosen in {min(numbers), max(numbers)} and chosen not in {0, 1}
+    is_limit = chosen == 0 or (chosen == 1 and name in LIMITED_BY_ONE)
+    return chosen in {min(numbers), max(numbers)} and not is_limit
 
 
 def format_missing(

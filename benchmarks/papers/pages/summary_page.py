@@ -1,5 +1,6 @@
 """The page that sums up all suites: the default against everything else, by role."""
 
+import statistics
 from collections.abc import Sequence
 
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
@@ -19,7 +20,7 @@ from benchmarks.papers.pages.run_notes import list_incomparable
 ROLES = ("reference", "rival", "peer", "method", "variant", "control")
 """Roles of opponents, in the order of the page."""
 
-README_ROLES = ("reference", "rival", "peer", "variant")
+README_ROLES = ("reference", "rival", "peer", "method", "variant")
 """The roles of the README's table."""
 
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
@@ -29,19 +30,19 @@ OPENING = """\
 # Is it good?
 
 This page is rendered from the [records](../benchmarks/papers/README.md) by `kairos bench papers
---render`; every measured figure on it is computed from them. The default is the recipe that `kairos
-inspect` recommends for the events before the test, without a search on the data set. The rules that
-it follows were developed on these data sets, in part by looking at these tests (decisions
-[25](decisions/0025-wide-part.md), [28](decisions/0028-recommended-recipe.md),
+--render`; every figure of its tables and leads is computed from them. The default is the recipe
+that `kairos inspect` recommends for the events before the test, without a search on the data set.
+The rules that it follows were developed on these data sets, in part by looking at these tests
+(decisions [25](decisions/0025-wide-part.md), [28](decisions/0028-recommended-recipe.md),
 [29](decisions/0029-weak-time-features.md), [45](decisions/0045-training-near-the-arithmetic.md),
 [72](decisions/0072-recipes-of-sessions.md), [73](decisions/0073-phase-where-it-predicts.md),
 [74](decisions/0074-sessions-and-returns.md)), so that no test here is independent of them.
 
 It is compared with *references*, which count; *rivals*, published methods made for repeats or
 baskets, in our implementation; *peers*, models of other libraries, run by those libraries, each
-trial of which ends by patience, or with the epoch in which its fit has taken 0.9 to 1.3 times the
-processor time of a whole run of the default (validation aside, and where the row names no other
-time); other published *methods* in our implementation; *variants*, the default with another
+trial of which ends by patience, or with the epoch in which its fit has taken about the processor
+time of a whole run of the default (BUDGETS times it, validation aside, and where the row names no
+other time); other published *methods* in our implementation; *variants*, the default with another
 published way to read time; and *controls*, the default without a part. [docs/models.md](models.md)
 describes them, with their papers; terms are in the [glossary](glossary.md). *After a gap* are the
 questions later than the last event of their history: nearly half of MovieLens-100k's are of the
@@ -50,10 +51,10 @@ of it.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
-of one test period, a little narrow with few seeds, and not corrected for the number of comparisons;
-over a trained row *of one seed* it is of the users and the default's seeds alone, so narrower.
-*Ahead* and *behind* are said only where it leaves out zero. The best of a role is the one with the
-best test figure.
+of one test set and split, a little narrow with few seeds, and not corrected for the number of
+comparisons; over a trained row *of one seed* it is of the users and the default's seeds alone, so
+narrower. *Ahead* and *behind* are said only where it leaves out zero. The best of a role is the one
+with the best test figure.
 """
 
 
@@ -71,7 +72,7 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         and any(row.recipe == "recommended" for row in each.suite.rows)
     ]
     parts = [
-        OPENING,
+        OPENING.replace("BUDGETS", _format_budgets(results)),
         "## Where Kairos is not ahead\n",
         _sum_up(results),
         *(_render_limits(result) for result in results),
@@ -88,8 +89,9 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         "Figures are of frozen popularity and with the query time given, as in deployment between\n"
         "two trainings; what changes with live popularity or without the query time is in the\n"
         "[tables](../benchmarks/papers/README.md), with learning curves and costs. Where each\n"
-        "user's last event is the question (leave-one-out), models learn from other users' later\n"
-        "events, as is usual in papers and impossible in deployment.\n",
+        "user's last event is the question (MovieLens-100k), or users are split (Stack Overflow),\n"
+        "models learn from other users' later events, as is usual in papers and impossible in\n"
+        "deployment.\n",
     ]
     return "\n".join(parts)
 
@@ -104,6 +106,17 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
         return page
     table = _render_table(results, README_ROLES)
     return replace_between(page, README_OPENING, README_CLOSING, table)
+
+
+def _format_budgets(results: Sequence[SuiteResult]) -> str:
+    """Format the range of what peers are given, in runs of the default of their suite."""
+    budgets = [
+        result.suite.peer_budget_seconds
+        / statistics.mean(record.cpu_seconds for record in result.default.records)
+        for result in results
+        if result.count_runs("peer")[1]
+    ]
+    return f"{min(budgets):.2f} to {max(budgets):.2f}" if budgets else "one"
 
 
 def _sum_up(results: Sequence[SuiteResult]) -> str:

@@ -68,7 +68,7 @@ LEGEND = """\
   that are; *ndcg@10*: the sum of 1 / log2(rank + 1) over those, divided by the largest possible;
   *mrr*: one over the rank of the best target; *accuracy*: whether a target is ranked first.
 - Mean ± standard deviation over seeds; a trained row without ± has one seed.
-- *kind*: the default is our recommended recipe; a control is the default without a part, such as
+- *role*: the default is our recommended recipe; a control is the default without a part, such as
   times or the wide part; a variant is the default with another published way to read time;
   references count; a rival is a published method made for repeats or baskets, in our
   implementation; a method is any other published one, in our implementation; a peer is another
@@ -89,18 +89,20 @@ LEGEND = """\
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
   95 % interval in brackets: the 2.5 % and 97.5 % quantiles of 2,000 resamples of the users, each
   with all questions, and of the seeds of both rows. It is bold where the interval leaves out zero.
-  It is an interval of this one test period, a little narrow with few seeds, more so with one, and
-  not corrected for the number of rows.
-- Popularity is frozen at the last event before the test, on both sides of a lead; only counting,
-  live, and the default's lead over it count up to each question. Leave-one-out suites have a test
-  event per user, and train on other users' later events, as papers do and no deployment can.
+  It is an interval of this one test set and split, a little narrow with few seeds, more so with
+  one, and not corrected for the number of rows.
+- Popularity is frozen at the last training event, and never later than the question, on both sides
+  of a lead; only counting, live, and the default's lead over it count up to each question. Where
+  each user's last event is the question (MovieLens-100k), or users are split (Stack Overflow),
+  models learn from other users' later events, as in papers and as no deployment can.
 - With the query time withheld a model is queried as of the user's last event. Popularity is that of
   then, too, often weeks older than the frozen one: the difference is not the worth of the query
   time alone.
 - Repeats are targets that the user's history holds. Where there are new items, too, a table has the
-  recall of both, since a model may find the one and not the other (Li et al. 2023).
-- † marks the row that is ahead, by such an interval, of every other row that reads the same of
-  time.
+  recall of both, since a model may find the one and not the other (Li et al. 2023), averaged over
+  the questions that have such a target.
+- † marks the row that is ahead, by such an interval, of every other row with a record that reads
+  the same of time; the references in the first lines aside. A trained row of one seed has none.
 - *CPU s / run* is the processor time of a run on one thread, averaged over seeds, with validation,
   refit, test and the ranks of the references. *CPU s of trials* is that of the choice of settings,
   made once for all seeds; a peer's fits with validation are part of it, so that its runs are the
@@ -179,7 +181,7 @@ def render_suite(
             format_cost(measured),
             format_peers(suite, measured),
             format_rising(suite, measured),
-            format_ends(measured, comparison),
+            format_ends(suite, measured, comparison),
             format_missing(suite, measured, comparison, of_other_data),
             fill_in_figures(suite.findings.strip(), suite, measured, comparison),
         ]
@@ -214,7 +216,7 @@ def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Compari
         for metric in suite.metrics
         if not is_gap or any(each.list_headline(suite, metric) for each in measured)
     ]
-    head = ["model", "kind", "reads"]
+    head = ["model", "role", "reads"]
     head += [name_headline(suite, name_metric(suite, metric)) for metric in metrics]
     head += [f"{name_metric(suite, suite.plot)}, all questions"] * is_gap
     head += ["lead of the default"] * (default is not None)
@@ -289,9 +291,14 @@ def _is_ahead_of_all(
     row: MeasuredRow,
     others: list[MeasuredRow],
 ) -> bool:
-    """Return whether a row is ahead of all others by an interval that leaves out zero."""
+    """Return whether a row is ahead of all others by an interval that leaves out zero.
+
+    The interval of a trained row of one seed lacks the spread of its seeds, so it is not marked.
+    """
     names = [each.row.name for each in (row, *others)]
-    if comparison is None or not others or not all(map(comparison.has, names)):
+    if comparison is None or not others or row.is_of_one_seed:
+        return False
+    if not all(map(comparison.has, names)):
         return False
     means = {name: comparison.resample(name, suite.headline).mean for name in names}
     if max(means, key=lambda name: means[name]) != row.row.name:
