@@ -45,9 +45,7 @@ class TAIWConfig(Config):
     """Intervals that the kernels start at: the mean of all repeats, as in the authors' code; or the
     mean and the spread of each item's own, drawn to those of all."""
     steps: NonNegativeInt = 100
-    """Steps in which the kernels are fitted from there."""
-    learning_rate: float = Field(default=0.03, gt=0, le=1)
-    """Of these steps."""
+    """Steps of L-BFGS in which the kernels are fitted from there, at most."""
     shrinkage: float = Field(default=100.0, ge=0, le=1e6)
     """How strongly items are drawn to the kernel that all share; the more, the more repeats an item
     needs for a kernel of its own."""
@@ -66,7 +64,6 @@ class TAIWConfig(Config):
             window_days=self.window_days,
             fit=KernelFit(
                 self.steps,
-                self.learning_rate,
                 self.shrinkage,
                 is_measured=self.start == "own",
             ),
@@ -96,8 +93,9 @@ class TAIW(SequenceEncoder):
         repurchase module.
     DIFFERS(paper): popularity may be a base intensity in place of a factorisation, which has a
         vector per user: users unknown in training are served alike.
-    DIFFERS(code): kernels are fitted on all repeats in every step, an item's drawn to that of all
-        items by `shrinkage`; the authors stop early instead.
+    DIFFERS(code): kernels are fitted on all repeats in every step, by L-BFGS, an item's drawn to
+        that of all items by `shrinkage`; the authors have batches and Adam, and stop early instead.
+    DIFFERS(code): `beta` and `sigma` are at least a quarter of a day; there they are only positive.
     DIFFERS(code): the neighbours' vectors are of the query time; theirs are of each neighbour's
         last basket but one. The search is exact.
     DIFFERS(paper): a query has no user here, so a user who was trained on is among the nearest, as

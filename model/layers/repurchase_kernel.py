@@ -113,8 +113,8 @@ class RepurchaseKernel(nn.Module):
     """The learned excitation of an item by each of its past purchases.
 
     The logarithm of `alpha g(interval)`, where g is the density of `compute_log_kernel`. What an
-    item's parameters differ by from those shared by all items decays with the weights, so items
-    with few repeats stay close to the others.
+    item's parameters differ by from those shared by all items gets a gradient from the item's own
+    repeats alone, so items with few of them stay close to where they start.
 
     Shape: rows (*), intervals (*) -> (*)
 
@@ -266,15 +266,13 @@ class KernelFit(NamedTuple):
     """How shapes are fitted to repeats.
 
     Attributes:
-        steps: of the optimizer.
-        learning_rate: of the optimizer.
+        steps: of the optimizer, at most; it ends where nothing improves.
         is_measured: whether items start at their own intervals, as `measure_shapes` measures them.
         shrinkage: of an item's difference from the shape that all items share: a weight of its
             square beside the sum of the item's losses, one per repeat.
     """
 
     steps: int
-    learning_rate: float
     shrinkage: float
     is_measured: bool = False
 
@@ -291,7 +289,9 @@ def fit_shapes(
     """Fit the shapes of the kernels, one row of `KernelShapes` per catalog row.
 
     The loss of a repeat is that of BPR against an item without purchases: `-log sigmoid` of the sum
-    of its item's kernel over the earlier purchases.
+    of its item's kernel over the earlier purchases. The sum of the losses, plus half of `shrinkage`
+    times the squares of the items' differences from the shape that all share, is minimised by
+    L-BFGS with a line search, which never ends above its start.
 
     Args:
         rows: of events sorted by user, then time.
@@ -308,26 +308,38 @@ def fit_shapes(
     # Of the items that repeat: per pair, an item's parameters are looked up in a short table.
     repeating, item_of = torch.unique(repeats.rows, return_inverse=True)
     starts = shapes[repeating] - shapes[0]
-    shared, of_items = nn.Parameter(shapes[0].clone()), nn.Parameter(starts.clone())
+    # Parameters are measured in units in which the objective bends about alike: a repeat adds about
+    # one to the second derivative, and the shrinkage its own.
+    counts = torch.bincount(item_of).unsqueeze(1)
+    unit, of_item_unit = len(item_of) ** -0.5, (counts + fit.shrinkage) ** -0.5
+    shared, of_items = nn.Parameter(shapes[0] / unit), nn.Parameter(starts / of_item_unit)
     intervals = (repeats.days / UNIT_DAYS).float()
-    optimizer = torch.optim.Adam((shared, of_items), lr=fit.learning_rate)
     slices = _slice_repeats(repeats, most_pairs)
-    with torch.enable_grad():
-        for _ in range(fit.steps):
-            optimizer.zero_grad()
-            penalty = 0.5 * fit.shrinkage * of_items.square().sum()
-            penalty.backward()  # type: ignore[no-untyped-call]
-            for chosen, pairs in slices:
-                repeat_of = repeats.repeat_of[pairs] - chosen.start
-                of_pairs = item_of[chosen][repeat_of]
-                of_kernels = KernelShapes(*(shared + of_items)[of_pairs].unbind(-1))
-                density = compute_log_kernel(intervals[pairs], of_kernels).exp()
-                sums = torch.zeros(chosen.stop - chosen.start).index_add(0, repeat_of, density)
-                loss = -nn.functional.logsigmoid(sums).sum()
-                loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    fitted: Tensor = shared.detach().repeat(items + 1, 1)
-    fitted[repeating] += of_items.detach()
+    optimizer = torch.optim.LBFGS(
+        (shared, of_items), max_iter=fit.steps, line_search_fn="strong_wolfe"
+    )
+
+    def compute_objective() -> float:
+        optimizer.zero_grad()
+        penalty = 0.5 * fit.shrinkage * (of_items * of_item_unit).square().sum()
+        penalty.backward()  # type: ignore[no-untyped-call]
+        objective = penalty.item()
+        for chosen, pairs in slices:
+            repeat_of = repeats.repeat_of[pairs] - chosen.start
+            of_pairs = item_of[chosen][repeat_of]
+            of_kernels = shared * unit + of_items * of_item_unit
+            density = compute_log_kernel(
+                intervals[pairs], KernelShapes(*of_kernels[of_pairs].unbind(-1))
+            ).exp()
+            sums = torch.zeros(chosen.stop - chosen.start).index_add(0, repeat_of, density)
+            loss = -nn.functional.logsigmoid(sums).sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+            objective += loss.item()
+        return objective
+
+    optimizer.step(compute_objective)
+    fitted: Tensor = (shared * unit).detach().repeat(items + 1, 1)
+    fitted[repeating] += (of_items * of_item_unit).detach()
     return fitted
 
 

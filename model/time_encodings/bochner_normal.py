@@ -125,6 +125,7 @@ class BochnerNormal(TimeEncoding):
         torch.Size([3, 16])
 
     Paper: Xu et al. 2019, section 4, the reparametrisation trick.
+    DIFFERS(paper): every frequency has its own mean, as in the code; the paper has one.
     DIFFERS(code): means are positive, parametrised as log-periods; cos(w x) does not depend on the
         sign of w. The spread is learned unless `learn_spread` is false, where the code fixes it at
         1; draws change in training only; features are scaled by sqrt(1 / frequencies).

@@ -65,7 +65,7 @@ def build_recommender(
             )
     for module in recommender.modules():
         if isinstance(module, TimeKernel):
-            module.origin.fill_(int(dataset.times.min()))
+            module.origin.fill_(int(dataset.times[is_training].min()))
     if isinstance(recommender.encoder, MeasuredStart):
         recommender.encoder.start_from(*_select_training_events(dataset, is_training))
     starts_from_pairs = config.fit.item_vectors == "co_occurrence"

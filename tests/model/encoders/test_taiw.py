@@ -73,9 +73,9 @@ def _plant_cadence() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("neighbours", [0, 3])
 def test_an_item_ranks_first_when_it_is_due(neighbours: int) -> None:
-    encoder = TAIWConfig(
-        neighbours=neighbours, own_weight=0.8, steps=200, learning_rate=0.05, shrinkage=0.1
-    ).build(items=ITEMS)
+    encoder = TAIWConfig(neighbours=neighbours, own_weight=0.8, steps=200, shrinkage=0.1).build(
+        items=ITEMS
+    )
     bias = encoder.fit_counts(*_plant_cadence())
     history = (Event("i0", START), Event("i1", START))
 

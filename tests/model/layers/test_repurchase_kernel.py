@@ -8,6 +8,7 @@ import torch
 
 from model.layers.repurchase_kernel import (
     DEFAULT_INTERVAL,
+    UNIT_DAYS,
     KernelCoefficients,
     KernelFit,
     KernelShapes,
@@ -58,7 +59,7 @@ def test_a_fit_finds_the_interval_of_each_item() -> None:
     users = torch.arange(30).repeat_interleave(2)
     rows = 1 + users % 2
     days = torch.where(rows == 1, 21, 60) * (torch.arange(60) % 2)
-    fit = KernelFit(steps=400, learning_rate=0.05, shrinkage=1e-3)
+    fit = KernelFit(steps=400, shrinkage=1e-3)
     shapes = fit_shapes(rows, START + DAY * days, users, items=3, fit=fit)
     log_kernel = compute_log_kernel(
         torch.tensor([21 / 70, 60 / 70]), KernelShapes(*shapes.T[:, 1:3])
@@ -73,7 +74,7 @@ def test_a_fit_in_slices_is_that_of_the_whole(most_pairs: int) -> None:
     users = torch.arange(9).repeat_interleave(20)
     rows = torch.from_numpy(rng.integers(1, 6, 180))
     times = START + torch.from_numpy(np.sort(rng.uniform(0, 200, (9, 20)) * DAY).ravel()).long()
-    fit = KernelFit(steps=5, learning_rate=0.05, shrinkage=1.0)
+    fit = KernelFit(steps=5, shrinkage=1.0)
     sliced = fit_shapes(rows, times, users, items=5, fit=fit, most_pairs=most_pairs)
     whole = fit_shapes(rows, times, users, items=5, fit=fit)
     assert not torch.equal(whole[1], whole[2])
@@ -85,3 +86,57 @@ def test_the_visit_interval_is_the_median_between_instants() -> None:
     users = torch.tensor([0, 0, 0, 0, 1, 1])
     assert measure_visit_interval(times, users) == 4.0
     assert measure_visit_interval(times[:2], users[:2]) == DEFAULT_INTERVAL
+
+
+def purchases_of(*, users: int, items: int, length: int) -> tuple[torch.Tensor, ...]:
+    """Rows, times and users of random purchases, most of them repeats."""
+    rng = np.random.default_rng(0)
+    rows = torch.from_numpy(rng.integers(1, items + 1, users * length))
+    days = np.sort(rng.gamma(2.0, 60.0, (users, length)))
+    times = START + torch.from_numpy((days * DAY).ravel()).long()
+    return rows, times, torch.arange(users).repeat_interleave(length)
+
+
+def objective_of(
+    shapes: torch.Tensor, purchases: tuple[torch.Tensor, ...], shrinkage: float
+) -> float:
+    """The authors' loss of all repeats, and the cost of what items differ by."""
+    repeats = find_repeats(*purchases, most_earlier=50)
+    of_pairs = KernelShapes(*shapes[repeats.rows[repeats.repeat_of]].unbind(-1))
+    density = compute_log_kernel((repeats.days / UNIT_DAYS).float(), of_pairs).exp()
+    sums = torch.zeros(len(repeats.rows)).index_add(0, repeats.repeat_of, density)
+    differences = shapes[1:] - shapes[0]
+    cost = 0.5 * shrinkage * differences.square().sum()
+    return float(cost - torch.nn.functional.logsigmoid(sums).sum())
+
+
+@pytest.mark.parametrize("shrinkage", [1.0, 100.0, 1e5])
+@pytest.mark.parametrize("steps", [1, 10, 100])
+def test_a_fit_never_ends_above_its_start(steps: int, shrinkage: float) -> None:
+    purchases = purchases_of(users=40, items=6, length=15)
+    start, end = (
+        objective_of(
+            fit_shapes(*purchases, items=6, fit=KernelFit(steps=most, shrinkage=shrinkage)),
+            purchases,
+            shrinkage,
+        )
+        for most in (0, steps)
+    )
+    assert end < start
+
+
+def test_a_long_fit_ends_alike_from_both_starts() -> None:
+    purchases = purchases_of(users=40, items=6, length=15)
+    of_all, own = (
+        fit_shapes(
+            *purchases,
+            items=6,
+            fit=KernelFit(steps=200, shrinkage=100.0, is_measured=is_measured),
+        )
+        for is_measured in (False, True)
+    )
+    ends = [objective_of(shapes, purchases, 100.0) for shapes in (of_all, own)]
+    assert math.isclose(*ends, rel_tol=1e-3)
+    # The same start, held more strongly, leaves items closer to each other.
+    held = fit_shapes(*purchases, items=6, fit=KernelFit(steps=200, shrinkage=1e5))
+    assert (held[1:] - held[0]).square().sum() < 0.01 * (of_all[1:] - of_all[0]).square().sum()
