@@ -60,9 +60,9 @@ class SLRC(SequenceEncoder):
         compared by their logarithms.
     DIFFERS(code): an item's parameters are a shared value plus an offset, which changes little
         where the item has few repeats; `alpha`, `beta` and `sigma` are exponentials and `pi` a
-        sigmoid instead of clipped values. `alpha` starts at the number of items instead of 1; `mu` and `sigma` at the mean and
-        the standard deviation of an item's repeat intervals, drawn to those of all, instead of
-        at the mean of all and at ten weeks.
+        sigmoid instead of clipped values. `alpha` starts at the number of items instead of 1; `mu`
+        and `sigma` at the mean and the standard deviation of an item's repeat intervals, drawn to
+        those of all, instead of at the mean of all and at ten weeks.
     DIFFERS(code): `beta` and `sigma` are at least a quarter of a day; there they are only positive.
     DIFFERS(code): where the query time is withheld, a learned interval since the last event stands
         in its place.
