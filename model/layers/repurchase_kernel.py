@@ -337,7 +337,7 @@ def fit_shapes(
             objective += loss.item()
         return objective
 
-    optimizer.step(compute_objective)
+    optimizer.step(compute_objective)  # type: ignore[no-untyped-call]
     fitted: Tensor = (shared * unit).detach().repeat(items + 1, 1)
     fitted[repeating] += (of_items * of_item_unit).detach()
     return fitted
