@@ -37,7 +37,7 @@ def test_windows_are_of_seconds_to_centuries(
 
 
 def test_settings_of_counts_are_bounded() -> None:
-    for refused in ({"shrinkage": 1e39}, {"learning_rate": 30.0}):
+    for refused in ({"shrinkage": 1e39}, {"own_weight": 30.0}):
         with pytest.raises(ValidationError, match="less than or equal"):
             TAIWConfig.model_validate(refused)
     with pytest.raises(ValidationError, match="less than or equal to 1000"):
