@@ -64,25 +64,19 @@ class MeasuredRow:
             return self.list_after_gap(MODEL, metric)
         return self.list_given(metric)
 
-    def is_rising_at_the_end(self, monitor: str) -> bool:
+    @property
+    def is_rising_at_the_end(self) -> bool:
         """Whether the fit of any seed was best after its last epoch, on the validation questions.
 
         Such a row is not shown to have reached its best within its epochs or its budget.
-
-        Args:
-            monitor: the metric of early stopping, where the settings of a record name none.
         """
-        return any(
-            len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in self._list_curves(monitor)
-        )
+        return any(len(curve) > 1 and curve[-1] > max(curve[:-1]) for curve in self._list_curves())
 
-    def is_cut_short(self, monitor: str) -> bool:
+    @property
+    def is_cut_short(self) -> bool:
         """Whether the budget of a peer ended its fit before its patience did.
 
         It is not shown to have reached its best, then, either.
-
-        Args:
-            monitor: as of `is_rising_at_the_end`.
         """
         if self.records[0].peer is None:
             return False
@@ -95,17 +89,15 @@ class MeasuredRow:
             curve
             and record.curve[-1].epoch < epochs
             and len(curve) - curve.index(max(curve)) <= patience
-            for record, curve in zip(self.records, self._list_curves(monitor), strict=True)
+            for record, curve in zip(self.records, self._list_curves(), strict=True)
         )
 
-    def _list_curves(self, monitor: str) -> list[list[float]]:
+    def _list_curves(self) -> list[list[float]]:
         """List the metric of early stopping on the validation questions by epoch, of every seed."""
         curves = []
         for record in self.records:
-            fit = record.config.get("fit", record.settings.get("fit"))  # a peer's is in settings
-            metric = str(fit.get("monitor", monitor)) if isinstance(fit, dict) else monitor
             points = (point.validation for point in record.curve)
-            curves.append([values[metric] for values in points if metric in values])
+            curves.append([values[record.monitor] for values in points if record.monitor in values])
         return curves
 
     def _list_values(self, ranker: str, metric: str) -> list[float]:

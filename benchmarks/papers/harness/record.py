@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import Field, model_validator
 
-from benchmarks.papers.harness.settings import Settings
+from benchmarks.papers.harness.settings import Settings, read_monitor
 from model.config import Measurements
 from model.errors import TrainingError
 from training.evaluation.report import MODEL, Report
@@ -132,6 +132,12 @@ class Record(Measurements):
         if self.questions_sha256 is not None and MODEL not in self.ranks:
             raise ValueError(f"ranks lacks the {MODEL}")
         return self
+
+    @property
+    def monitor(self) -> str:
+        """The metric of early stopping, on the validation questions."""
+        # The config of a peer has no table `fit`; its settings have.
+        return read_monitor(self.config if "fit" in self.config else self.settings)
 
     @property
     def file_name(self) -> str:

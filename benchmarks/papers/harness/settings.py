@@ -53,6 +53,12 @@ def remove(settings: Settings, path: list[str]) -> Settings:
     return settings | {first: remove(inner, rest)} if isinstance(inner, dict) else settings
 
 
+def read_monitor(settings: Settings) -> str:
+    """Read the validation metric of early stopping from the table `fit`."""
+    fit = settings.get("fit")
+    return str(fit.get("monitor", "ndcg@10")) if isinstance(fit, dict) else "ndcg@10"
+
+
 def is_known(annotation: object, path: list[str]) -> bool:
     """Return whether a type of settings, or a member of a union of such, has a setting."""
     if not path:

@@ -15,6 +15,7 @@ from benchmarks.papers.harness.settings import (
     inherit_sizes,
     is_known,
     merge,
+    read_monitor,
     remove,
 )
 from benchmarks.papers.peers.config import CLOSED_FORMS, PeerConfig
@@ -224,8 +225,7 @@ class Suite(Config):
     @property
     def monitor(self) -> str:
         """The validation metric of early stopping of the base recipe and of peers."""
-        fit = self.base.get("fit")
-        return str(fit.get("monitor", "ndcg@10")) if isinstance(fit, dict) else "ndcg@10"
+        return read_monitor(self.base)
 
     @property
     def excludes_seen(self) -> bool:

@@ -9,6 +9,7 @@ from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.search import find_best
+from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Suite, build_peer
 from training.evaluation.counting import HALF_LIVES, WEIGHTS, WINDOWS
 
@@ -72,13 +73,11 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
 
 
-def format_rising(suite: Suite, measured: list[MeasuredRow]) -> str:
+def format_rising(measured: list[MeasuredRow]) -> str:
     """Name the rows that might be better with more epochs."""
-    rising = [each.row.label for each in measured if each.is_rising_at_the_end(suite.monitor)]
+    rising = [each.row.label for each in measured if each.is_rising_at_the_end]
     cut = [
-        each.row.label
-        for each in measured
-        if each.is_cut_short(suite.monitor) and each.row.label not in rising
+        each.row.label for each in measured if each.is_cut_short and each.row.label not in rising
     ]
     sentences = [
         "With some seed best after the last epoch of the fit, so not shown to be at its best: "
@@ -106,9 +105,11 @@ def _list_ends(suite: Suite, measured: MeasuredRow) -> list[str]:
     if not trials:
         return []
     best = find_best(trials).settings
+    config = build_peer(suite, row) or suite.build_config(row, row.seeds[0])
+    own_settings: Settings = config.model_dump(mode="json")
     ends = []
     for name in row.search or dict.fromkeys(name for trial in row.trials for name in trial):
-        own = None if row.search else _read_own_setting(suite, row, name)
+        own = _read_setting(own_settings, name)
         tried = row.search.get(name, [trial.get(name, own) for trial in row.trials])
         short, chosen = name.rpartition(".")[2], best.get(name, own)
         if _is_end(short, chosen, tried):
@@ -116,10 +117,9 @@ def _list_ends(suite: Suite, measured: MeasuredRow) -> list[str]:
     return ends
 
 
-def _read_own_setting(suite: Suite, row: Row, name: str) -> JsonValue:
-    """Read what a row sets where a trial does not; None if that is another kind of setting."""
-    config = build_peer(suite, row) or suite.build_config(row, row.seeds[0])
-    setting: JsonValue = config.model_dump(mode="json")
+def _read_setting(settings: Settings, name: str) -> JsonValue:
+    """Read a setting by its dotted name; None if there is none."""
+    setting: JsonValue = settings
     for part in name.split("."):
         setting = setting.get(part) if isinstance(setting, dict) else None
     return setting

@@ -180,7 +180,7 @@ def render_suite(
         parts += [
             format_cost(measured),
             format_peers(suite, measured),
-            format_rising(suite, measured),
+            format_rising(measured),
             format_ends(suite, measured, comparison),
             format_missing(suite, measured, comparison, of_other_data),
             fill_in_figures(suite.findings.strip(), suite, measured, comparison),

@@ -25,9 +25,9 @@ def continuous_time_loss(
 
     Paper: Chen et al. 2021 (self-modulating attention), the regulariser.
     DIFFERS(code): the integral is an unbiased Monte-Carlo estimate; padding is left out; the loss
-        is the mean over heads, not their sum, which scales its weight. The
-        intensities are those of the past, whose attention does not read the target's time; in the
-        code that of the whole interval has read it.
+        is the mean over heads, not their sum, which scales its weight. The intensities are those of
+        the past, whose attention does not read the target's time; in the code that of the whole
+        interval has read it.
 
     Args:
         at_event: intensities per day when the target came.
