@@ -73,6 +73,18 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     assert page.index("Behind Positional, one seed") < page.index("## In one picture")
 
 
+def test_a_table_counts_what_the_default_is_ahead_of(tmp_path: Path) -> None:
+    suite = DEFAULT.replace('role = "rival"', 'role = "peer"\npeer = { kind = "rectools_sasrec" }')
+    answers = {"mercer": [60, 62], "positional": [90], "degree_2": [40]}
+    head = "| data set | references | rivals | peers | methods | variants | controls |"
+    page = page_of(tmp_path / "all", answers, suite)
+    assert head in page
+    assert "| A tiny world | 1 of 1 |  | 1 of 2 | not run |  |  |" in page
+    del answers["degree_2"]
+    page = page_of(tmp_path / "some", answers, suite)
+    assert "| A tiny world | 1 of 1 |  | 0 of 1 (1 not run) | not run |  |  |" in page
+
+
 def test_the_reason_has_its_figures_from_the_records(tmp_path: Path) -> None:
     suite = DEFAULT.replace("data = ", 'limits = "It reads order: {positional}."\ndata = ', 1)
     page = page_of(tmp_path, {"mercer": [60, 62], "positional": [90]}, suite)
@@ -157,7 +169,8 @@ def test_the_best_of_some_rows_says_how_many_were_run(tmp_path: Path) -> None:
     answers = {"mercer": [60], "degree_2": [40]}
     assert " run) |" not in page_of(tmp_path / "all", answers)
     page = page_of(tmp_path / "some", answers, suite)
-    (row,) = (line for line in page.splitlines() if line.startswith("| A tiny world |"))
+    table = page.partition("## In figures")[2]
+    (row,) = (line for line in table.splitlines() if line.startswith("| A tiny world |"))
     assert "Degree 2, one seed 40.00; lead **+20.00** (" in row
     assert row.count(" (1 of 2 run) |") == 1
 

@@ -75,6 +75,9 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         OPENING.replace("BUDGETS", _format_budgets(results)),
         "## Where Kairos is not ahead\n",
         _sum_up(results),
+        "In figures, how many it is ahead of, of those that were run:\n",
+        _render_counts(results),
+        "",
         *(_render_limits(result) for result in results),
         *[f"Without comparable records of the default: {'; '.join(missing)}.\n"] * bool(missing),
         "## In one picture\n",
@@ -145,6 +148,28 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
         ("Data sets where it is ahead of those that were run", ahead_so_far),
     )
     return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
+
+
+def _render_counts(results: Sequence[SuiteResult]) -> str:
+    """Render how many opponents of each role the default is ahead of, for every data set."""
+    lines = [
+        format_row(["data set", *(f"{role}s" for role in ROLES)]),
+        format_row(["---", *["---:"] * len(ROLES)]),
+    ]
+    for result in results:
+        title = result.suite.title.partition(":")[0]
+        lines.append(format_row([title, *(_format_count(result, role) for role in ROLES)]))
+    return "\n".join(lines)
+
+
+def _format_count(result: SuiteResult, role: str) -> str:
+    """Format how many of the opponents of a role that were run the default is ahead of."""
+    passed = sum(each.lead.low > 0 for each in result.opponents if each.role == role)
+    run, of = result.count_runs(role)
+    if not run:
+        return "not run" * bool(of)
+    is_partial = role != "reference" and run < of
+    return f"{passed} of {run}" + f" ({of - run} not run)" * is_partial
 
 
 def _render_limits(result: SuiteResult) -> str:

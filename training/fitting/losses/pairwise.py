@@ -151,7 +151,8 @@ def draw_negatives(
     """Draw items that the users of a batch have not seen in training.
 
     DIFFERS(code): the many negatives of gBCE are shared by the targets of a window, which makes
-    them as cheap as a few; the authors draw them per target.
+    them as cheap as a few; gSASRec draws them per target, of the whole catalog, so that an item of
+    the user's history, or the target, may be among them.
     """
     users, device = batch.users[batch.window_of], batch.targets.device
     if isinstance(config, GBCEConfig):
