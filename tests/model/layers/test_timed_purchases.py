@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.layers import timed_purchases
 from model.layers.timed_purchases import TimedPurchases
 from tests.contracts.histories import DAY, START
 
@@ -84,6 +85,29 @@ def test_seconds_count_decades_before_the_last_purchase() -> None:
     vector = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0])
     assert not purchases.average_nearest(vector, long_ago - 1, 1).any()
     assert purchases.average_nearest(vector, long_ago, 1).any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_users_without_a_common_item_need_no_comparison(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    users = torch.randint(30, (120,), generator=generator).unique(return_inverse=True)[1]
+    users = users.sort().values
+    rows = torch.randint(1, 41, users.shape, generator=generator)
+    times = START + torch.randint(90 * DAY, users.shape, generator=generator)
+    purchases = TimedPurchases(items=40)
+    purchases.store(rows, times, users)
+    vector = torch.zeros(41)
+    vector[torch.randint(1, 41, (3,), generator=generator)] = torch.tensor([0.7, 0.1, 0.2])
+
+    def average(most_shared: float) -> Tensor:
+        monkeypatch.setattr(timed_purchases, "_MOST_SHARED", most_shared)
+        return purchases.average_nearest(vector, START + 60 * DAY, 4)
+
+    of_all, of_some = average(0.0), average(1.0)
+    assert of_all.any()
+    assert torch.equal(of_some, of_all)
 
 
 @pytest.mark.parametrize(
