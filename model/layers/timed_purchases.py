@@ -47,12 +47,12 @@ class _Vectors(NamedTuple):
         self, purchases: Int64[Tensor, " chosen"], entries: Int64[Tensor, " chosen_entries"]
     ) -> "_Vectors":
         """Select all purchases and entries of some users, ascending."""
-        users, entry_users = self.entry_users[entries].unique_consecutive(return_inverse=True)
+        users, entry_users = _number(self.entry_users[entries])
         return _Vectors(
-            users=len(users),
+            users=users,
             times=self.times[purchases],
             kernels=KernelCoefficients(*(one[purchases] for one in self.kernels)),
-            entry_of=self.entry_of[purchases].unique_consecutive(return_inverse=True)[1],
+            entry_of=_number(self.entry_of[purchases])[1],
             entry_rows=self.entry_rows[entries],
             entry_users=entry_users,
         )
@@ -225,6 +225,12 @@ def _pair(
 def _count_offsets(owners: Int64[Tensor, " owned"], count: int) -> Int64[Tensor, " owners_and_one"]:
     """Compute where what each of `count` owners owns begins and ends, if it is in their order."""
     return nn.functional.pad(torch.bincount(owners, minlength=count).cumsum(0), (1, 0))
+
+
+def _number(ascending: Int64[Tensor, " values"]) -> tuple[int, Int64[Tensor, " values"]]:
+    """Count the distinct ones of ascending values, and number them from 0."""
+    begins = ascending.diff(prepend=ascending[:1] - 1) > 0
+    return int(begins.sum()), begins.cumsum(0) - 1
 
 
 def _list_owned(

@@ -145,6 +145,18 @@ def test_a_record_without_its_model_is_refused(part: str, tmp_path: Path) -> Non
         Record.read(file)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_record_without_a_figure_is_refused(value: float, tmp_path: Path) -> None:
+    suite = suite_in(tmp_path)
+    file = tmp_path / "mercer-0.json"
+    record_of(suite, suite.row("mercer"), 0, 0.5).write(file)
+    content = json.loads(file.read_text())
+    content["report"]["rows"]["model"]["mrr"] = value
+    file.write_text(json.dumps(content))
+    with pytest.raises(TrainingError, match=r"report.rows has no figure of \['mrr'\] for model"):
+        Record.read(file)
+
+
 def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> None:
     suite = suite_in(tmp_path)
     ranked_rows(tmp_path, suite, {"mercer": [3]})

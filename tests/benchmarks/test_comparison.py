@@ -1,4 +1,7 @@
+import base64
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.comparison import LEAST_USERS, Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_ranks import (
     RankedQuestions,
@@ -16,6 +19,7 @@ from benchmarks.papers.harness.question_ranks import (
     encode_ranks,
 )
 from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.pages.figures import format_lead
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import ranked_rows, record_of, suite_in
 from training.evaluation.counting import CountingSettings
@@ -72,7 +76,7 @@ def test_ranks_come_back_with_their_questions(suite: Suite, tmp_path: Path) -> N
     questions = RankedQuestions.read(file).model_copy(
         update={"targets": encode_integers(np.array([2, 1]))}
     )
-    ranks = Ranks(np.array([7, MISS, 300]), np.array([0, 0, 1]), 2)
+    ranks = Ranks(np.array([7, MISS, 20]), np.array([0, 0, 1]), 2)
     found = questions.read_ranks(encode_ranks(ranks))
     assert found.ranks.tolist() == ranks.ranks.tolist()
     assert found.question.tolist() == [0, 0, 1]
@@ -153,10 +157,58 @@ def test_broken_ranks_are_an_error(suite: Suite, tmp_path: Path) -> None:
 def test_broken_ranks_name_their_record(suite: Suite, tmp_path: Path) -> None:
     (row,) = ranked_rows(tmp_path, suite, {"mercer": [60]})
     broken = row.records[0].model_copy(update={"ranks": {"model": "u9:eJw="}})
-    comparison = Comparison.read(tmp_path, suite, [MeasuredRow(row.row, (broken,))])
-    assert comparison is not None
     with pytest.raises(TrainingError, match=r"ranks of results/tiny/mercer-0\.json .* 'u9'; rest"):
-        comparison.compute_values("mercer")
+        Comparison.read(tmp_path, suite, [MeasuredRow(row.row, (broken,))])
+
+
+@pytest.mark.parametrize("rank", [-1, 21])
+def test_ranks_beside_the_catalog_are_an_error(rank: int, suite: Suite, tmp_path: Path) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [60]})
+    questions = RankedQuestions.read(RankedQuestions.find_file(tmp_path / "results/tiny", "1" * 64))
+    packed = zlib.compress(np.full(100, rank, np.int64).tobytes())
+    encoded = f"u8:{base64.b64encode(packed).decode()}"
+    with pytest.raises(TrainingError, match=f"ranks are 1 to 20, .* but there is {rank}; restore"):
+        questions.read_ranks(encoded)
+
+
+def test_ranks_of_another_run_than_the_report_are_an_error(suite: Suite, tmp_path: Path) -> None:
+    (row,) = ranked_rows(tmp_path, suite, {"mercer": [60, 61]})
+    first, second = row.records
+    mixed = second.model_copy(update={"ranks": first.ranks})
+    with pytest.raises(TrainingError, match=r"mercer-1\.json accuracy is 0\.600000, .* 0\.610000"):
+        Comparison.read(tmp_path, suite, [MeasuredRow(row.row, (first, mixed))])
+
+
+def test_questions_named_after_others_are_an_error(suite: Suite, tmp_path: Path) -> None:
+    ranked_rows(tmp_path, suite, {"mercer": [60]})
+    file = RankedQuestions.find_file(tmp_path / "results/tiny", "1" * 64)
+    renamed = RankedQuestions.find_file(tmp_path / "results/tiny", "2" * 64)
+    file.rename(renamed)
+    with pytest.raises(TrainingError, match=r"222222222222\.json, .*: its digest is 111111111111"):
+        RankedQuestions.read(renamed)
+
+
+def test_few_questions_of_a_subset_still_have_an_interval(suite: Suite) -> None:
+    users = np.arange(10 * LEAST_USERS)
+    right = users % 3 == 0
+    whole = comparison_of(suite, users, {"mercer": [right], "positional": [~right]})
+    later = encode_integers((users < LEAST_USERS).astype(np.int64))
+    few = whole.questions.model_copy(update={"after_a_gap": later})
+    comparison = replace(whole, questions=few, draws=100_000)
+    # Some resamples hold none of those users.
+    assert np.isnan(comparison.resample("mercer", "after_a_gap").by_seed).any()
+    lead = comparison.compare("mercer", "positional", "after_a_gap")
+    assert lead.low < lead.mean < lead.high
+
+
+def test_a_lead_of_few_users_has_no_interval(suite: Suite) -> None:
+    users = np.arange(LEAST_USERS - 1)
+    right = np.ones_like(users, dtype=np.bool_)
+    lead = comparison_of(suite, users, {"mercer": [right], "positional": [~right]}).compare(
+        "mercer", "positional"
+    )
+    assert not lead.is_clear
+    assert format_lead(suite, lead) == "+100.00 (no interval of so few users)"
 
 
 @pytest.mark.parametrize(

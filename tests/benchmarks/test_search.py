@@ -20,7 +20,7 @@ from benchmarks.papers.harness.search import (
 )
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.tuning import Tuning, find_trials, tune_once
+from benchmarks.papers.harness.tuning import Tuning, find_trials, read_trials, tune_once
 from model.errors import DivergedError, TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from training.data.sources import read_events
@@ -95,7 +95,7 @@ def test_settings_that_go_together_are_searched_as_tables() -> None:
         assert isinstance(kernel, dict)
         assert isinstance(weight, int)
         # Steps help with a rate of 2 alone.
-        value = {(9, 1): -1.0, (9, 2): 1.0}.get((kernel["steps"], kernel.get("rate")), 0.0)
+        value = {(9, 1): -0.5, (9, 2): 0.5}.get((kernel["steps"], kernel.get("rate")), 0.0)
         return TuningTrial(settings=settings, value=value + weight / 10, seed=0)
 
     trials = search_settings({"encoder": pairs, "encoder.weight": [1, 2]}, measure)
@@ -113,13 +113,32 @@ def test_a_search_ends_where_no_single_change_helps(axes: list[list[int]]) -> No
 
     def measure(settings: Settings) -> TuningTrial:
         value = sum(abs(int(str(value)) - 2) * (1 + int(name)) for name, value in settings.items())
-        return TuningTrial(settings=settings, value=value, seed=0)
+        return TuningTrial(settings=settings, value=value / 100, seed=0)
 
     trials = search_settings(search, measure)
-    assert find_best(trials).value == sum(
+    best = sum(
         max(abs(value - 2) for value in values) * (1 + number) for number, values in enumerate(axes)
     )
+    assert find_best(trials).value == best / 100
     assert len({repr(trial.settings) for trial in trials}) == len(trials)
+
+
+@pytest.mark.parametrize("name", ["counts", "mercer"])
+def test_settings_are_not_chosen_without_validation(name: str, folder: Path, suite: Suite) -> None:
+    events = read_events(folder / "data" / "tiny" / "events.parquet")
+    config = suite.build_config(suite.row(name), 0)
+    split = config.split.model_copy(update={"validation": 0.0})
+    config = config.model_copy(update={"split": split})
+    with pytest.raises(TrainingError, match="validation questions, but the split has none; give"):
+        build_measure(config, events, None, CPU)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -1.5])
+def test_a_trial_that_is_no_metric_is_refused(value: float, tmp_path: Path) -> None:
+    file = tmp_path / "mercer-1.json"
+    file.write_text(json.dumps([{"settings": {}, "value": value}]))
+    with pytest.raises(TrainingError, match=r"mercer-1\.json is not: .*value.*delete it to try"):
+        read_trials(file)
 
 
 def test_a_record_holds_what_was_tried(folder: Path, suite: Suite) -> None:

@@ -487,6 +487,56 @@ def test_the_page_and_its_plots_are_written_beside_the_records(
     assert render(tmp_path) == [tmp_path / "README.md"]
 
 
+def test_a_page_of_others_is_not_written_over(suite: Suite, tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("# My project\n")
+    with pytest.raises(TrainingError, match=r"begins with '# Recorded results', .* is another"):
+        render(tmp_path)
+    assert page.read_text() == "# My project\n"
+
+
+def test_a_plot_that_was_cut_is_drawn_again(
+    suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
+) -> None:
+    record = measured[0].records[0]
+    record.write(tmp_path / "results" / "tiny" / "mercer-0.json")
+    render(tmp_path)
+    plot = get_plot_path(tmp_path, suite)
+    whole = plot.read_text()
+    plot.write_text(whole[: len(whole) // 2])
+    assert plot in render(tmp_path)
+    assert plot.read_text() == whole
+
+
+def test_a_page_is_written_whole_or_not_at_all(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render(tmp_path)
+    page = tmp_path / "README.md"
+    before = page.read_text()
+    monkeypatch.setattr("benchmarks.papers.pages.render.render_tables", lambda *_, **__: "new")
+
+    def fail(path: Path) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("model.bundle.atomic.flush", fail)
+    with pytest.raises(OSError, match="disk is full"):
+        render(tmp_path)
+    assert [page.read_text(), *tmp_path.glob(".README*")] == [before]
+
+
+def test_a_copy_of_a_record_is_no_other_seed(suite: Suite, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "tiny"
+    record = record_of(suite, suite.row("mercer"), 0, 0.5)
+    for name in ("mercer-0.json", "mercer-0-old.json", "mercer-00.json"):
+        record.write(folder / name)
+    (measured,) = read_measured(tmp_path, suite)
+    assert measured.records == (record,)
+    record.write(folder / "mercer-3.json")
+    with pytest.raises(TrainingError, match=r"mercer-3\.json is of .* row mercer, seed 0; move it"):
+        read_measured(tmp_path, suite)
+
+
 def with_counting(measured: MeasuredRow) -> MeasuredRow:
     """The same records with the rows of the counting reference, better than all others."""
     popular = measured.records[0].report.rows["popular_all_time"]

@@ -166,6 +166,9 @@ def ranked_rows(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> li
             for seed, count in enumerate(right)
         ]
         for record in records:
+            found = questions.read_ranks(record.ranks["model"]).summarise()
+            model = record.report.rows["model"]
+            model.update({metric: found[metric] for metric in model if metric in found})
             record.report.after_a_gap["model"]["accuracy"] = (
                 record.report.rows["model"]["accuracy"] - 0.4
             )

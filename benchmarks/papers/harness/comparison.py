@@ -1,5 +1,6 @@
 """Leads of rows over each other on the same questions, with intervals over users and seeds."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,9 +26,15 @@ from training.evaluation.report import MODEL
 DRAWS = 2_000
 """Resamples of the users per interval."""
 
+LEAST_USERS = 10
+"""Fewer users with a question have no interval: resamples of so few are nearly all the same."""
+
 
 class Resamples(NamedTuple):
-    """A metric of one row: its mean over seeds, and its values in every resample of the users."""
+    """A metric of one row: its mean over seeds, and its values in every resample of the users.
+
+    They are NaN in a resample without a question of the subset.
+    """
 
     mean: float
     by_seed: Float64[np.ndarray, "seeds draws"]
@@ -64,6 +71,10 @@ class Comparison:
 
         Args:
             folder: of results/.
+
+        Raises:
+            TrainingError: if the questions cannot be read, or the ranks and the report of a record
+                are not of one run.
         """
         ranked = [
             each
@@ -79,7 +90,10 @@ class Comparison:
             if all(record.questions_sha256 == leading.questions_sha256 for record in each.records)
         )
         file = RankedQuestions.find_file(folder / "results" / suite.name, leading.questions_sha256)
-        return cls(suite, comparable, RankedQuestions.read(file))
+        comparison = cls(suite, comparable, RankedQuestions.read(file))
+        for each in comparable:
+            comparison._check_reports(each)
+        return comparison
 
     def compare(
         self,
@@ -99,7 +113,7 @@ class Comparison:
             TrainingError: if one of them has no comparable record.
         """
         own, others = self._draw(row, other, subset, ranker, metric)
-        return summarise_draws(own.mean - others.mean, own.draws - others.draws)
+        return self._summarise(subset, own.mean - others.mean, own.draws - others.draws)
 
     def compare_relative(self, row: str, other: str, subset: Subset = "all") -> Lead:
         """Compute the same as a share of the other's own figure, which is resampled, too.
@@ -111,7 +125,15 @@ class Comparison:
         own, others = self._draw(row, other, subset, MODEL, None)
         mean = own.mean / others.mean - 1
         # Users who are all missed by the other row leave nothing to divide by.
-        return summarise_draws(mean, own.draws / np.maximum(others.draws, others.mean / 1_000) - 1)
+        relative = own.draws / np.maximum(others.draws, others.mean / 1_000) - 1
+        return self._summarise(subset, mean, relative)
+
+    def _summarise(self, subset: Subset, mean: float, draws: Float64[np.ndarray, " draws"]) -> Lead:
+        """Summarise a lead; its interval has no ends if too few users have a question."""
+        if self.count_users(subset) < LEAST_USERS:
+            return Lead(mean, -math.inf, math.inf)
+        # A resample may hold no question of a small subset, and then no figure.
+        return summarise_draws(mean, draws[self._count_drawn(subset) > 0])
 
     def _draw(
         self, row: str, other: str, subset: Subset, ranker: str, metric: str | None
@@ -150,12 +172,18 @@ class Comparison:
                 )
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
             mean = float(sums.sum() / (is_selected.sum() * len(sums)))
-            self._resamples[key] = Resamples(mean, self._weigh(sums) / self._count_drawn(subset))
+            with np.errstate(invalid="ignore"):
+                by_seed = self._weigh(sums) / self._count_drawn(subset)
+            self._resamples[key] = Resamples(mean, by_seed)
         return self._resamples[key]
 
     def count_questions(self, subset: Subset = "all") -> int:
         """Count the questions of a subset."""
         return int(self._select(subset).sum())
+
+    def count_users(self, subset: Subset = "all") -> int:
+        """Count the users with a question of a subset."""
+        return len(np.unique(self.questions.user_of[self._select(subset)]))
 
     def count_targets(self) -> int:
         """Count the targets of all questions."""
@@ -213,8 +241,21 @@ class Comparison:
         Raises:
             TrainingError: if the row or reference has no comparable record.
         """
-        ranks = self._read_ranks(name, ranker)
-        return np.array([each.per_question(metric or self.suite.plot) for each in ranks])
+        metric = metric or self.suite.plot
+        return np.array([each.per_question(metric) for each in self._read_ranks(name, ranker)])
+
+    def _check_reports(self, row: MeasuredRow) -> None:
+        """Check that ranks and report of every record of a row are of one run."""
+        metric = self.suite.plot
+        values = self.compute_values(row.row.name)
+        for record, mean in zip(row.records, values.mean(1).tolist(), strict=True):
+            reported = record.report.rows[MODEL].get(metric, mean)
+            if not math.isclose(mean, reported, abs_tol=1e-6):
+                raise TrainingError(
+                    "ranks and report of a record are of one run, but by the ranks of "
+                    f"results/{record.suite}/{record.file_name} {metric} is {mean:.6f}, by its "
+                    f"report {reported:.6f}; restore it, or delete the record and run its row again"
+                )
 
     def list_recalls(
         self, name: str, k: int, is_selected: Bool[np.ndarray, " targets"]

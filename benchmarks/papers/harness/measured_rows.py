@@ -11,6 +11,7 @@ from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.peers.config import CLOSED_FORMS
+from model.errors import TrainingError
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 Subset = Literal["all", "after_a_gap"]
@@ -120,15 +121,33 @@ def read_measured(
     Args:
         folder: of results/.
         is_valid: whether a record counts; by default as long as its settings equal the suite's.
+
+    Raises:
+        TrainingError: if a record is broken, or of another cell than its file name.
     """
     found = []
     for row in suite.rows:
-        files = (folder / "results" / suite.name).glob(f"{row.name}-*.json")
-        records = sorted((Record.read(file) for file in files), key=lambda record: record.seed)
-        valid = [record for record in records if is_valid(record, suite, row)]
+        read = (_read_record(folder, suite, row, seed) for seed in sorted(row.seeds))
+        valid = [record for record in read if record and is_valid(record, suite, row)]
         if valid:
             found.append(MeasuredRow(row, tuple(valid)))
     return _select_newest_data(found)
+
+
+def _read_record(folder: Path, suite: Suite, row: Row, seed: int) -> Record | None:
+    """Read the record of a cell; None if there is none."""
+    file = folder / "results" / suite.name / name_record(row.name, seed)
+    try:
+        record = Record.read(file)
+    except FileNotFoundError:
+        return None
+    if (record.suite, record.row, record.seed) != (suite.name, row.name, seed):
+        raise TrainingError(
+            f"a record's file is named after its suite, row and seed, but {file} is of suite "
+            f"{record.suite}, row {record.row}, seed {record.seed}; move it to its place, or "
+            "delete it and run the row again"
+        )
+    return record
 
 
 def find_leading_record(measured: Sequence[MeasuredRow]) -> Record | None:

@@ -8,7 +8,7 @@ import polars as pl
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run, tune_cell
 from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
-from benchmarks.papers.harness.search import find_best, replace_peer_settings
+from benchmarks.papers.harness.search import check_validation, find_best, replace_peer_settings
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
@@ -24,10 +24,15 @@ def run_library(
     items: pl.DataFrame | None,
     report_progress: ReportProgress,
 ) -> Run:
-    """Run another library's model on the same split, by its library, and rank its scores."""
+    """Run another library's model on the same split, by its library, and rank its scores.
+
+    Raises:
+        TrainingError: if there is no validation question, or the library failed.
+    """
     data = cell.config.data
     whole = build_dataset(cell.config, events, items)
     split = split_dataset(cell.config, whole)
+    check_validation(split)
 
     def report(point: tuple[float, int, dict[str, float]]) -> None:
         seconds, epoch, metrics = point

@@ -141,10 +141,13 @@ class RankedQuestions(Config):
         """Read questions.
 
         Raises:
-            TrainingError: if the file is missing or broken.
+            TrainingError: if the file is missing, broken, or named after other questions.
         """
         try:
-            return cls.model_validate_json(file.read_text("utf-8"))
+            found = cls.model_validate_json(file.read_text("utf-8"))
+            if cls.find_file(file.parent.parent, found.sha256) != file:
+                raise ValueError(f"its digest is {found.sha256[:12]}")
+            return found
         except (OSError, ValueError) as error:
             is_missing = isinstance(error, FileNotFoundError)
             problem = "it is missing" if is_missing else format_problems(error)
@@ -201,9 +204,14 @@ class RankedQuestions(Config):
         counts = decode_integers(self.targets)
         try:
             ranks = _decode_targets(encoded, counts)
+            if not 0 <= ranks.min(initial=0) <= ranks.max(initial=0) <= self.items:
+                raise ValueError(
+                    f"ranks are 1 to {self.items}, the items of the catalog, or 0 for a miss, but "
+                    f"there is {ranks.max() if ranks.min() >= 0 else ranks.min()}"
+                )
         except ValueError as error:
             raise TrainingError(
-                f"the ranks of {file} are compressed integers, but cannot be read: {error}; "
+                f"the ranks of {file} are compressed integers, but cannot be used: {error}; "
                 "restore it, or delete the record and run its row again"
             ) from error
         return Ranks(

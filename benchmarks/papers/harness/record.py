@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from filelock import FileLock
 from pydantic import Field, model_validator
 
 from benchmarks.papers.harness.settings import Settings, read_monitor
+from model.bundle.atomic import replace_file
 from model.config import Measurements
 from model.errors import TrainingError
 from training.evaluation.report import MODEL, Report
@@ -47,7 +49,8 @@ class TuningTrial(Measurements):
 
     settings: Settings
     """By dotted name."""
-    value: float
+    value: float = Field(ge=-1, le=1, allow_inf_nan=False)
+    """Or -1, if training diverged."""
     seed: int = 0
     epochs: int | None = None
     """Of a peer, the best epoch."""
@@ -129,6 +132,9 @@ class Record(Measurements):
     def _check_model(self) -> "Record":
         if "questions" not in self.report.rows.get(MODEL, {}):
             raise ValueError(f"report.rows lacks the {MODEL} with its metrics and questions")
+        for ranker, figures in self.report.rows.items():
+            if lacking := [name for name, value in figures.items() if not math.isfinite(value)]:
+                raise ValueError(f"report.rows has no figure of {lacking} for {ranker}")
         if self.questions_sha256 is not None and MODEL not in self.ranks:
             raise ValueError(f"ranks lacks the {MODEL}")
         return self
@@ -183,12 +189,12 @@ def name_record(row: str, seed: int) -> str:
 
 def write_atomically(file: Path, content: object) -> None:
     """Write JSON into a file of an existing folder; readers see the old content or all of this."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_text_atomically(file, json.dumps(content, indent=1) + "\n")
+
+
+def write_text_atomically(file: Path, text: str) -> None:
+    """Write a text into a file in the same way."""
+    replace_file(file, file.with_name(f".{file.name}.{os.getpid()}"), text.encode())
 
 
 def lock_file(file: Path) -> FileLock:

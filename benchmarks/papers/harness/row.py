@@ -4,11 +4,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, PositiveFloat, StrictInt, field_validator, model_validator
 
-from benchmarks.papers.harness.settings import Settings
+from benchmarks.papers.harness.settings import Settings, list_dotted_names
 from model.config import Config
 
 TimeClass = Literal["order only", "intervals in the history", "query time given"]
 """What a model reads of time; rows are compared within a class."""
+
+
+NOT_CHOSEN = ("fit.seed", "fit.monitor", "fit.refit", "fit.refit_before_test", "fit.refit_from")
+"""Settings that no search may change: the luck of a seed, what trials are compared by, and what no
+validation question sees."""
+
+MOST_SEEDS = 100
+"""The most seeds of a row."""
+
+Seed = Annotated[StrictInt, Field(ge=0, lt=2**31)]
+
+Label = Annotated[str, Field(min_length=1, pattern=r"^[^|\r\n]+$")]
+"""A text for one cell of a table of Markdown."""
 
 
 class Published(Config):
@@ -38,10 +51,10 @@ class Row(Config):
     """One model of a suite: its changes to a recipe, and its label."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
-    label: str
+    label: Label
     time_class: TimeClass = Field(alias="class")
     role: Role = "method"
-    seeds: tuple[StrictInt, ...] = Field(default=(0,), min_length=1)
+    seeds: tuple[Seed, ...] = Field(default=(0,), min_length=1, max_length=MOST_SEEDS)
     """In TOML a list, or a count that starts at 0."""
     published: Published | None = None
     point: Point | None = None
@@ -72,7 +85,8 @@ class Row(Config):
     @classmethod
     def _count(cls, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool):
-            return tuple(range(value))
+            # One more than the most is enough to be refused.
+            return tuple(range(min(value, MOST_SEEDS + 1)))
         return value
 
     @field_validator("seeds")
@@ -90,6 +104,14 @@ class Row(Config):
                 "a row keeps the data and split of its suite, since all rows answer the same "
                 f"questions, but row {self.name} changes {of_suite}; change [base.data] or "
                 "[base.split]"
+            )
+        tables = ({name: value} for name, values in self.search.items() for value in values)
+        names = {name for each in (*tables, *self.trials) for name in list_dotted_names(each)}
+        if unseen := sorted(names & {*NOT_CHOSEN}):
+            raise ValueError(
+                "settings are chosen by the row's metric of early stopping on validation "
+                f"questions, for all of its seeds, but row {self.name} chooses {unseen}; set them "
+                "in its table fit"
             )
         if self.search and self.trials:
             raise ValueError(

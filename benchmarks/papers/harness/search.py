@@ -61,14 +61,31 @@ def build_measure(
     """Build what tries settings of a recipe, by its monitored metric on the validation questions.
 
     It raises TrainingError if a setting is unknown or a value invalid.
+
+    Raises:
+        TrainingError: if there is no validation question.
     """
     split = split_dataset(config, build_dataset(config, events, items))
+    check_validation(split)
 
     def measure(changes: Settings) -> TuningTrial:
         value = _validate(replace_settings(config, changes), split, events, items, device)
         return TuningTrial(settings=changes, value=value, seed=config.fit.seed)
 
     return measure
+
+
+def check_validation(split: Split) -> None:
+    """Check that a split has validation questions, by which settings are chosen.
+
+    Raises:
+        TrainingError: if it has none.
+    """
+    if not len(split.validation):
+        raise TrainingError(
+            "settings are chosen by a metric on validation questions, but the split has none; give "
+            "the suite's [base.split] a larger validation, or the row no choice of settings"
+        )
 
 
 def replace_settings(config: RunConfig, changes: Settings) -> RunConfig:

@@ -53,6 +53,15 @@ def remove(settings: Settings, path: list[str]) -> Settings:
     return settings | {first: remove(inner, rest)} if isinstance(inner, dict) else settings
 
 
+def list_dotted_names(settings: Settings) -> list[str]:
+    """List the names of all settings, those in tables after the name of their table and a dot."""
+    names: list[str] = []
+    for name, value in settings.items():
+        inner = list_dotted_names(value) if isinstance(value, dict) else []
+        names += [name, *(f"{name}.{each}" for each in inner)]
+    return names
+
+
 def read_monitor(settings: Settings) -> str:
     """Read the validation metric of early stopping from the table `fit`."""
     fit = settings.get("fit")

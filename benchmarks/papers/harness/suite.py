@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveFloat, TypeAdapter, ValidationError, model_validator
 
 from benchmarks.papers.harness.references import REFERENCES
-from benchmarks.papers.harness.row import Row
+from benchmarks.papers.harness.row import Label, Row
 from benchmarks.papers.harness.settings import (
     Settings,
     drop_unknown_fields,
@@ -55,7 +55,7 @@ class Suite(Config):
     """Models measured on the same questions."""
 
     name: str
-    title: str
+    title: Label
     description: str
     """The data, the split, and the limits of the comparison."""
     findings: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from benchmarks.papers.harness.comparison import Comparison
+from benchmarks.papers.harness.comparison import LEAST_USERS, Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_default
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
@@ -23,7 +23,8 @@ class Opponent(NamedTuple):
     """Its own metric, on the suite's headline questions."""
     lead: Lead
     relative: Lead | None
-    """The lead as a share of the opponent's own figure; None if that is zero."""
+    """The lead as a share of the opponent's own figure; None if that is zero, or if too few users
+    have a question for an interval."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,14 @@ def _compare_with(
     default: MeasuredRow, comparison: Comparison, subset: Subset, name: str, label: str, role: str
 ) -> Opponent:
     mean = comparison.resample(name, subset).mean
+    has_interval = comparison.count_users(subset) >= LEAST_USERS
     return Opponent(
         name,
         label,
         role,
         mean,
         comparison.compare(default.row.name, name, subset),
-        comparison.compare_relative(default.row.name, name, subset) if mean else None,
+        comparison.compare_relative(default.row.name, name, subset)
+        if mean and has_interval
+        else None,
     )

@@ -1,5 +1,6 @@
 """Figures, leads and rows of tables, as the pages of results show them."""
 
+import math
 import statistics
 
 from benchmarks.papers.harness.measured_rows import standard_deviation
@@ -47,6 +48,8 @@ def format_signed(suite: Suite, value: float) -> str:
 
 def format_lead(suite: Suite, lead: Lead) -> str:
     """Format a difference with its 95 % interval, in bold where the interval leaves out zero."""
+    if not math.isfinite(lead.low):
+        return f"{format_signed(suite, lead.mean)} (no interval of so few users)"
     mean, low, high = (format_signed(suite, value) for value in lead)
     return f"{f'**{mean}**' if lead.is_clear else mean} ({low} to {high})"
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from benchmarks.papers.harness.measured_suite import read_measured_suites
+from benchmarks.papers.harness.record import write_text_atomically
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.suite_result import list_results
 from benchmarks.papers.pages.attention_plot import (
@@ -19,7 +20,8 @@ from benchmarks.papers.pages.lead_plot import digest_leads, draw_leads
 from benchmarks.papers.pages.models_table import update_models_table
 from benchmarks.papers.pages.plot import digest_figures, draw
 from benchmarks.papers.pages.summary_page import render_summary, update_readme
-from benchmarks.papers.pages.tables_page import render_tables
+from benchmarks.papers.pages.tables_page import TITLE, render_tables
+from model.errors import TrainingError
 
 MODELS = Path("docs") / "models.md"
 """The page of all models, relative to the root of the repository."""
@@ -37,9 +39,13 @@ def render(folder: Path) -> list[Path]:
         folder: of suites/, results/ and plots/.
 
     Returns:
-        The written files.
+        The written files, each of which is written over at once.
+
+    Raises:
+        TrainingError: if a record is broken, or if README.md of the folder is another page.
     """
     page = folder / "README.md"
+    _check_page(page)
     written = [page]
     checkout = _find_checkout(folder)
     suites = read_measured_suites(folder)
@@ -47,32 +53,41 @@ def render(folder: Path) -> list[Path]:
         plot = get_plot_path(folder, suite)
         if measured and not has_digest(plot, digest_figures(suite, measured)):
             plot.parent.mkdir(exist_ok=True)
-            plot.write_text(draw(suite, measured), "utf-8")
+            write_text_atomically(plot, draw(suite, measured))
             written.append(plot)
         curve_plot = get_curve_plot_path(folder, suite)
         learning = collect_learning_curves(suite, measured)
         if learning and not has_digest(curve_plot, digest_learning_curves(suite, learning)):
-            curve_plot.write_text(draw_learning_curves(suite, learning), "utf-8")
+            write_text_atomically(curve_plot, draw_learning_curves(suite, learning))
             written.append(curve_plot)
         attention, curves = get_attention_plot_path(folder, suite), find_attention_curves(measured)
         if curves and not has_digest(attention, digest_curves(suite.title, curves)):
-            attention.write_text(draw_attention(suite.title, curves), "utf-8")
+            write_text_atomically(attention, draw_attention(suite.title, curves))
             written.append(attention)
     if results := list_results(suites):
         picture = folder / "plots" / "leads.svg"
         if not has_digest(picture, digest_leads(results)):
-            picture.write_text(draw_leads(results), "utf-8")
+            write_text_atomically(picture, draw_leads(results))
             written.append(picture)
         if checkout is not None:
             summary, readme = checkout / SUMMARY, checkout / "README.md"
-            summary.write_text(render_summary(results, suites), "utf-8")
-            readme.write_text(update_readme(readme.read_text("utf-8"), results), "utf-8")
+            write_text_atomically(summary, render_summary(results, suites))
+            write_text_atomically(readme, update_readme(readme.read_text("utf-8"), results))
             written += [summary, readme]
-    page.write_text(render_tables(suites, is_ours=checkout is not None), "utf-8")
+    write_text_atomically(page, render_tables(suites, is_ours=checkout is not None))
     if checkout is not None and (models := checkout / MODELS).exists():
-        models.write_text(update_models_table(models.read_text("utf-8"), suites), "utf-8")
+        write_text_atomically(models, update_models_table(models.read_text("utf-8"), suites))
         written.append(models)
     return written
+
+
+def _check_page(page: Path) -> None:
+    """Check that a page, if it is there, is one that was rendered."""
+    if page.exists() and not page.read_text("utf-8").startswith(TITLE):
+        raise TrainingError(
+            f"records are rendered into a page that begins with {TITLE.strip()!r}, but {page} is "
+            "another; move it, or set another folder with --folder"
+        )
 
 
 def _find_checkout(folder: Path) -> Path | None:
@@ -99,5 +114,8 @@ def get_attention_plot_path(folder: Path, suite: Suite) -> Path:
 
 
 def has_digest(plot: Path, digest: str) -> bool:
-    """Return whether a plot was drawn from the figures of a digest."""
-    return plot.exists() and digest in plot.read_text("utf-8")
+    """Return whether a plot was drawn from the figures of a digest, to its end."""
+    if not plot.exists():
+        return False
+    drawn = plot.read_text("utf-8", errors="replace")
+    return digest in drawn and drawn.rstrip().endswith("</svg>")

@@ -100,13 +100,11 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
 
 
 def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
-    """Replace the table of results in the README; a page without the first marker stays.
+    """Replace the table of results in the README.
 
     Raises:
-        TrainingError: if the second marker is missing.
+        TrainingError: if one of its markers is missing.
     """
-    if README_OPENING not in page:
-        return page
     table = _render_table(results, README_ROLES)
     return replace_between(page, README_OPENING, README_CLOSING, table)
 

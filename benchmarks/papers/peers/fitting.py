@@ -205,6 +205,9 @@ def cut_windows(sequences: Sequences, max_history: int, cuts_all: bool) -> Seque
     Args:
         cuts_all: whether all windows of a user are kept, of which neighbours share an event;
             otherwise the latest, as the libraries choose them.
+
+    Raises:
+        ValueError: if no user has two events.
     """
     offsets = sequences.offsets.tolist()
     spans = [
@@ -212,6 +215,11 @@ def cut_windows(sequences: Sequences, max_history: int, cuts_all: bool) -> Seque
         for start, stop in pairwise(offsets)
         for last in range(stop - 1, start, -(max_history if cuts_all else stop - start + 1))
     ]
+    if not spans:
+        raise ValueError(
+            "a peer learns what follows an event, but no user has two training events; give it "
+            "other data, or leave its row out"
+        )
     events = np.concatenate([np.arange(*span) for span in spans])
     counts = [end - start for start, end in spans]
     return Sequences(
