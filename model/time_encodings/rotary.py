@@ -22,7 +22,8 @@ class RotaryConfig(Config):
     """split_by_dim: each head has planes for order and planes for time; split_by_head: each head
     turns by one of them; early: every plane turns by the sum of both angles."""
     time_share: float = Field(default=0.5, ge=0, le=1)
-    """Share of planes, or of heads, that turn by time; not with `early`."""
+    """Share of planes, or of heads, that turn by time, rounded to whole ones: a head alone turns by
+    time from a share of 0.5, and by order alone below. Not with `early`."""
     shortest_period: PositiveFloat = 1 / 24
     """Shortest period of time, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0

@@ -24,7 +24,12 @@ from benchmarks.papers.pages.lead_plot import (
     draw_leads,
 )
 from benchmarks.papers.pages.render import render
-from benchmarks.papers.pages.summary_page import ROLES, render_summary, update_readme
+from benchmarks.papers.pages.summary_page import (
+    CONTROL_OF_TIMES,
+    ROLES,
+    render_summary,
+    update_readme,
+)
 from model.errors import TrainingError
 from tests.benchmarks.tiny_suite import SUITE, ranked_rows, suite_in
 
@@ -57,7 +62,7 @@ def summary_of(papers: Path) -> str:
 
 def test_what_the_default_is_ahead_of_is_said(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [80, 82], "positional": [40], "degree_2": [50]})
-    assert "- **A tiny world**. Ahead of all 3 references, rivals, peers that were run." in page
+    assert "- **A tiny world**. Ahead of all 3 others that were run." in page
     assert "Degree 2, one seed 50.00; lead **+31.00** (" in page
     assert "\nData sets where it is ahead of them all: A tiny world.\n" in page
     assert "is not ahead of every" not in page
@@ -71,6 +76,29 @@ def test_what_it_is_not_ahead_of_comes_first(tmp_path: Path) -> None:
     assert "that was run, in the table's metric: A tiny world.\n" in page
     assert "ahead of them all" not in page
     assert page.index("Behind Positional, one seed") < page.index("## In one picture")
+
+
+def test_data_sets_where_times_help_are_named(tmp_path: Path) -> None:
+    control = DEFAULT.replace('label = "Degree 2"\nrole = "rival"', 'label = "No times"')
+    control = control.replace('name = "degree_2"', f'name = "{CONTROL_OF_TIMES}"')
+    begins = "\nTimes in place of positions in its encoder are shown to help on "
+    for right, text in (
+        (40, "A tiny world (**+21.00** ("),
+        (61, "no data set, and not on A tiny world (+0.00 ("),
+    ):
+        page = page_of(
+            tmp_path / str(right), {"mercer": [60, 62], CONTROL_OF_TIMES: [right]}, control
+        )
+        assert begins + text in page
+        assert "). That control keeps the wide part" in page
+    assert begins not in page_of(tmp_path / "none", {"mercer": [60, 62]}, control)
+
+
+def test_no_data_set_of_several_is_said_first(tmp_path: Path) -> None:
+    answers = {"mercer": [60, 62], "positional": [90], "degree_2": [60]}
+    suites = read_measured_suites(papers_with(tmp_path, answers))
+    page = render_summary([*list_results(suites)] * 2, suites)
+    assert "On none of the 2 data sets is the default ahead of every reference, rival, " in page
 
 
 def test_a_table_counts_what_the_default_is_ahead_of(tmp_path: Path) -> None:
@@ -103,7 +131,7 @@ def test_the_picture_shows_the_best_reference_and_all_others(tmp_path: Path) -> 
     papers = papers_with(tmp_path, {"mercer": [60, 62], "positional": [40], "degree_2": [50]})
     results = list_results(read_measured_suites(papers))
     ((title, opponents),) = collect_drawn(results)
-    assert title == "A tiny world (accuracy)"
+    assert title == "A tiny world\naccuracy"
     assert [each.role for each, _ in opponents] == ["reference", "rival", "peer"]
     assert [lead.mean for _, lead in opponents] == pytest.approx([5.1, 0.22, 0.525])
     drawn = draw_leads(results)
@@ -156,7 +184,7 @@ def test_a_variant_of_the_default_is_no_rival(tmp_path: Path) -> None:
 
 def test_compared_rows_without_a_record_are_named(tmp_path: Path) -> None:
     page = page_of(tmp_path, {"mercer": [60], "degree_2": [40]})
-    ahead = "Ahead of all 2 references, rivals that were run."
+    ahead = "Ahead of all 2 others that were run."
     run = "A tiny world (1 of 2 rivals, peers and variants run)"
     assert f"\nData sets where it is ahead of those that were run: {run}.\n" in page
     assert "ahead of them all" not in page
@@ -205,7 +233,7 @@ def test_references_of_equal_ranks_count_once(tmp_path: Path) -> None:
     record.write(file)
     questions.model_copy(update={"references": questions.references | more}).write(folder)
     page = summary_of(papers)
-    assert "Ahead of all 2 references that were run." in page
+    assert "Ahead of all 2 others that were run." in page
     assert "| popularity, all time 10.00;" in page
 
 
@@ -233,7 +261,7 @@ def test_page_and_readme_are_written_beside_the_records(tmp_path: Path) -> None:
     assert "old" not in page
     assert "| 61.00 |" in page
     for broken in ("", "<!-- results -->"):
-        with pytest.raises(TrainingError, match="the page lacks .*; put it back"):
+        with pytest.raises(TrainingError, match=r"the page lacks .*; put it back"):
             update_readme(broken, list_results(read_measured_suites(papers)))
 
 

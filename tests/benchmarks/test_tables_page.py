@@ -63,23 +63,33 @@ def compared(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> str:
     return render_suite(suite, measured, Comparison.read(folder, suite, measured))
 
 
-def test_the_row_ahead_of_its_class_is_marked(suite: Suite, tmp_path: Path) -> None:
-    page = compared(
-        tmp_path, suite, {"mercer": [60, 62], "positional": [40, 41, 42], "degree_2": [30]}
-    )
+def rows_of_one_class(folder: Path) -> Suite:
+    """The suite with rows that all read the query time."""
+    return suite_in(folder / "one class", SUITE.replace('"order only"', '"query time given"'))
+
+
+def test_the_row_ahead_of_its_class_is_marked(tmp_path: Path) -> None:
+    suite = rows_of_one_class(tmp_path)
+    answers = {"mercer": [60, 62], "positional": [40, 41, 42], "degree_2": [30]}
+    page = compared(tmp_path, suite, answers)
     assert "| 61.00 ± 1.41 † |" in line_of(page, "Mercer")
-    # Nothing else reads the order only, and degree 2 is behind.
+    # Positions and degree 2 are behind.
     assert page.count("†") == 1
 
 
-def test_a_trained_row_of_one_seed_is_not_marked(suite: Suite, tmp_path: Path) -> None:
-    page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [30, 31]})
-    assert "†" not in page
+def test_a_row_beside_a_single_other_is_not_marked(suite: Suite, tmp_path: Path) -> None:
+    answers = {"mercer": [60, 62], "positional": [40, 41, 42], "degree_2": [30]}
+    assert "†" not in compared(tmp_path, suite, answers)
 
 
-def test_no_row_is_marked_by_chance(suite: Suite, tmp_path: Path) -> None:
-    page = compared(tmp_path, suite, {"mercer": [60], "degree_2": [59]})
-    assert "†" not in page
+def test_a_trained_row_of_one_seed_is_not_marked(tmp_path: Path) -> None:
+    answers = {"mercer": [60], "positional": [31], "degree_2": [30, 31]}
+    assert "†" not in compared(tmp_path, rows_of_one_class(tmp_path), answers)
+
+
+def test_no_row_is_marked_by_chance(tmp_path: Path) -> None:
+    answers = {"mercer": [60, 61], "positional": [31], "degree_2": [59]}
+    assert "†" not in compared(tmp_path, rows_of_one_class(tmp_path), answers)
 
 
 def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
@@ -345,10 +355,12 @@ def test_records_of_other_data_than_the_newest_do_not_count(role: str, tmp_path:
 def test_choices_and_versions_of_the_code_are_named(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
-    tried = TuningTrial(settings={"encoder.dim": 8}, value=0.5, code="c")
+    tried = TuningTrial(settings={"encoder.dim": 8}, value=0.4, code="c")
+    settings: Settings = {"fit.learning_rate": 1e-5, "fit.loss": {"kind": "bpr"}}
+    best = TuningTrial(settings=settings, value=0.5, code="c")
     first, *others = measured
     updates: list[dict[str, object]] = [
-        {"trials": (tried, tried), "choice_cpu_seconds": 7200.0, "code": "a"},
+        {"trials": (tried, best), "choice_cpu_seconds": 7200.0, "code": "a"},
         {"code": "b"},
     ]
     changed = tuple(
@@ -360,7 +372,7 @@ def test_choices_and_versions_of_the_code_are_named(
     versions = "They and their trials are of at least 3 versions of the code (`code` of records)."
     assert f"All 4 runs: 2.0 hours of one core. {versions}" in page
     assert "| 12,345 | 10 | 7,200 |" in line_of(page, "Mercer")
-    assert "Settings tried on the validation questions: Mercer 2." in page
+    assert "and those chosen: Mercer 2 (learning_rate 1e-05, kind bpr)." in page
 
 
 def test_choices_at_the_end_of_what_was_tried_are_named(

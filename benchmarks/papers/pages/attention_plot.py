@@ -26,8 +26,8 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("after each action, as it was", "observed", "action"),
-    Panel("by category, as it was", "observed", "category"),
+    Panel("after each action, at the next event", "observed", "action"),
+    Panel("by category, at the next event", "observed", "category"),
     Panel("after each action, predicted", "predicted", "action"),
 )
 

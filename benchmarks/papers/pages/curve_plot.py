@@ -83,5 +83,7 @@ def draw_learning_curves(suite: Suite, curves: list[LearningCurve]) -> str:
         axis.set_xlabel("minutes of one core, fit and validation")
         axis.set_ylabel(f"{suite.plot}, validation")
         axis.legend(fontsize=6, loc="center left", bbox_to_anchor=(1, 0.5))
-        figure.suptitle(f"{suite.title}: learning curves", fontsize=10)
+        has_peers = any(curve.role == "peer" for curve in curves)
+        peers = " (peers dashed)" * has_peers
+        figure.suptitle(f"{suite.title}: learning curves{peers}", fontsize=10)
         return format_svg(figure, digest_learning_curves(suite, curves))

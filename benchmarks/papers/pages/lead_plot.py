@@ -47,7 +47,9 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
             if role not in ONLY_BEST or each is result.find_best(role)
         ]
         metric = name_headline(result.suite, result.suite.plot)
-        panels.append((f"{result.suite.title} ({metric})", opponents))
+        title, _, task = result.suite.title.partition(":")
+        below = f"{task.strip()}, {metric}" if task else metric
+        panels.append((f"{title}\n{below}", opponents))
     return panels
 
 
@@ -103,4 +105,7 @@ def _draw_panel(axis: Axes, title: str, opponents: Drawn) -> None:
     axis.xaxis.set_major_formatter("{x:g}")
     axis.set_yticks(range(len(opponents)), [each.label for each, _ in opponents], fontsize=7)
     axis.invert_yaxis()
-    axis.set_title(title, fontsize=9)
+    axis.set_title(title, fontsize=9, pad=14)
+    sides = "behind \N{LEFTWARDS ARROW}   \N{RIGHTWARDS ARROW} ahead"
+    at_line = axis.get_xaxis_transform()
+    axis.text(0, 1.01, sides, fontsize=7, ha="center", va="bottom", transform=at_line)

@@ -16,7 +16,7 @@ from benchmarks.papers.harness.measured_rows import (
     standard_deviation,
 )
 from benchmarks.papers.harness.references import REFERENCES
-from benchmarks.papers.harness.row import TimeClass
+from benchmarks.papers.harness.row import Role, TimeClass
 from benchmarks.papers.harness.suite import Curve, Suite
 from benchmarks.papers.pages.figures import name_headline, name_metric
 
@@ -47,6 +47,7 @@ class Dot(NamedTuple):
     row: str
     label: str
     time_class: TimeClass
+    role: Role
     mean: float
     sd: float
     at: float | None
@@ -66,6 +67,7 @@ def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
                     each.row.name,
                     each.row.label,
                     each.row.time_class,
+                    each.row.role,
                     mean,
                     standard_deviation(values),
                     *position,
@@ -120,7 +122,7 @@ def draw(suite: Suite, measured: list[MeasuredRow]) -> str:
         for title, chosen in apart:
             axis = axes.pop(0)
             _draw_rows(axis, suite, chosen, {})
-            axis.set_title(title, fontsize=9)
+            axis.set_title(title, fontsize=9, pad=22)
         for (curve, points), axis in zip(curves, axes, strict=True):
             _draw_curve(axis, suite, curve, points)
         figure.suptitle(suite.title, fontsize=10)
@@ -160,9 +162,12 @@ def _draw_rows(
         )
         labels += [dot.label for dot in chosen]
     axis.set_yticks(range(len(labels)), labels)
+    of_default = {dot.label for dot in rows if dot.role == "default"}
+    for tick, label in zip(axis.get_yticklabels(), labels, strict=True):
+        tick.set_fontweight("bold" if label in of_default else "normal")
     axis.invert_yaxis()
     axis.set_xlabel(_format_unit(suite))
-    axis.legend(loc="best", fontsize=8)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=7)
 
 
 def _find_lower_bound(
@@ -197,7 +202,8 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
     )
     axis.set_xticks([_position(dot) for dot in points])
     axis.set_xlabel(curve.axis)
-    axis.set_ylabel(_format_unit(suite))
+    metric = name_headline(suite, name_metric(suite, suite.plot))
+    axis.set_ylabel(f"{metric}\n± sd between seeds", fontsize=8)
 
 
 def _measure_bar(suite: Suite, dot: Dot) -> float:

@@ -45,13 +45,32 @@ def format_cost(measured: list[MeasuredRow]) -> str:
         f"They and their trials are of {least}{len(codes)} versions of the code (`code` of "
         "records)."
     ] * (len(codes) > 1)
-    tried = [
-        f"{each.row.label} {len(each.records[0].trials)}"
-        for each in measured
-        if each.records[0].trials
-    ]
-    sentences += [f"Settings tried on the validation questions: {', '.join(tried)}."] * bool(tried)
+    tried = [_format_choice(each) for each in measured if each.records[0].trials]
+    sentences += [
+        "Settings tried on the validation questions, how many, and those chosen: "
+        f"{'; '.join(tried)}."
+    ] * bool(tried)
     return " ".join(sentences)
+
+
+def _format_choice(measured: MeasuredRow) -> str:
+    """Format the label of a row, how many settings were tried, and the best of them."""
+    trials = measured.records[0].trials
+    chosen = ", ".join(_list_settings(find_best(trials).settings))
+    return f"{measured.row.label} {len(trials)}" + f" ({chosen})" * bool(chosen)
+
+
+def _list_settings(settings: Settings) -> list[str]:
+    """List the last parts of the names of settings with their values, those of tables too."""
+    found: list[str] = []
+    for name, value in settings.items():
+        short = name.rpartition(".")[2]
+        found += _list_settings(value) if isinstance(value, dict) else [f"{short} {_format(value)}"]
+    return found
+
+
+def _format(value: JsonValue) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:

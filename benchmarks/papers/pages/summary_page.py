@@ -23,6 +23,9 @@ ROLES = ("reference", "rival", "peer", "method", "variant", "control")
 README_ROLES = ("reference", "rival", "peer", "method", "variant")
 """The roles of the README's table."""
 
+CONTROL_OF_TIMES = "kairos_positional"
+"""The row of the default whose encoder has positions in place of times."""
+
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
 """The markers around the table in the README."""
 
@@ -39,21 +42,21 @@ The rules that it follows were developed on these data sets, in part by looking 
 [74](decisions/0074-sessions-and-returns.md)), so that no test here is independent of them.
 
 It is compared with *references*, which count; *rivals*, published methods made for repeats or
-baskets, in our implementation; *peers*, models of other libraries, run by those libraries, each
-trial of which ends by patience, or with the epoch in which its fit has taken about the processor
-time of a whole run of the default (BUDGETS times it, validation aside, and where the row names no
-other time); other published *methods* in our implementation; *variants*, the default with another
-published way to read time; and *controls*, the default without a part. [docs/models.md](models.md)
-describes them, with their papers; terms are in the [glossary](glossary.md). *After a gap* are the
-questions later than the last event of their history: nearly half of MovieLens-100k's are of the
-second of that event, and nobody could have asked them. Most of the others there are within an hour
-of it.
+baskets, in our implementation; *peers*, models of other libraries, run by those libraries; other
+published *methods*, in our implementation; *variants*, the default with another published way to
+read time; and *controls*, the default without a part. [docs/models.md](models.md) describes them,
+with their papers; terms are in the [glossary](glossary.md). A trial of a peer ends by patience,
+after some evaluations without a better one, or with the epoch in which its fit has taken about the
+processor time of a whole run of the default: BUDGETS times it, without validation, unless its row
+names another time. *After a gap* are the questions later than the last event of their history:
+nearly half of MovieLens-100k's questions have the timestamp of that event, so nobody could have
+asked them, and most of its others are within an hour of it.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
 of one test set and split, a little narrow with few seeds, and not corrected for the number of
 comparisons; over a trained row *of one seed* it is of the users and the default's seeds alone, so
-narrower. *Ahead* and *behind* are said only where it leaves out zero. The best of a role is the one
+narrower. *Ahead* and *behind* are said only where it excludes zero. The best of a role is the one
 with the best test figure.
 """
 
@@ -75,6 +78,7 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         OPENING.replace("BUDGETS", _format_budgets(results)),
         "## Where Kairos is not ahead\n",
         _sum_up(results),
+        sum_up_times(results),
         "In figures, how many it is ahead of, of those that were run:\n",
         _render_counts(results),
         "",
@@ -100,13 +104,13 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
 
 
 def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
-    """Replace the table of results in the README.
+    """Replace the table of results in the README, and what times add to the encoder.
 
     Raises:
         TrainingError: if one of its markers is missing.
     """
-    table = _render_table(results, README_ROLES)
-    return replace_between(page, README_OPENING, README_CLOSING, table)
+    text = "\n\n".join((_render_table(results, README_ROLES), sum_up_times(results))).strip()
+    return replace_between(page, README_OPENING, README_CLOSING, text)
 
 
 def _format_budgets(results: Sequence[SuiteResult]) -> str:
@@ -136,16 +140,48 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
             (ahead_of_all if run == of else ahead_so_far).append(title)
         else:
             not_ahead.append(title)
+    everything = (
+        "every reference, rival, peer, method and variant that was run, in the table's metric"
+    )
+    is_never_ahead = len(not_ahead) == len(results) > 1
     lists = (
         (
-            "Data sets where the default is not ahead of every reference, rival, peer, method and "
-            "variant that was run, in the table's metric",
+            f"On none of the {len(results)} data sets is the default ahead of {everything}"
+            if is_never_ahead
+            else f"Data sets where the default is not ahead of {everything}",
             not_ahead,
         ),
         ("Data sets where it is ahead of them all", ahead_of_all),
         ("Data sets where it is ahead of those that were run", ahead_so_far),
     )
     return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
+
+
+def sum_up_times(results: Sequence[SuiteResult]) -> str:
+    """Name the data sets where the default is ahead of the control with positions, and the others.
+
+    Empty if no suite has a record of that control.
+    """
+    shown: list[str] = []
+    level: list[str] = []
+    for result in results:
+        control = next((each for each in result.opponents if each.name == CONTROL_OF_TIMES), None)
+        if control is not None:
+            title = result.suite.title.partition(":")[0]
+            named = f"{title} ({format_lead(result.suite, control.lead)})"
+            (shown if control.lead.low > 0 else level).append(named)
+    if not shown and not level:
+        return ""
+    first = "Times in place of positions in its encoder are shown to help on no data set"
+    if shown:
+        first = (
+            f"Times in place of positions in its encoder are shown to help on {'; '.join(shown)}"
+        )
+    return (
+        first
+        + f", and not on {'; '.join(level)}" * bool(level)
+        + (". That control keeps the wide part, which reads times itself.\n")
+    )
 
 
 def _render_counts(results: Sequence[SuiteResult]) -> str:
@@ -175,11 +211,9 @@ def _render_limits(result: SuiteResult) -> str:
     passed = [each for each in opponents if each.lead.low > 0]
     behind = [each for each in opponents if each.lead.high < 0]
     level = [each for each in opponents if each not in passed and each not in behind]
-    roles = {each.role for each in opponents}
-    names = ", ".join(f"{role}s" for role in ROLES if role in roles)
-    first = f"Ahead of {len(passed)} of {len(opponents)} {names} that were run."
+    first = f"Ahead of {len(passed)} of the {len(opponents)} others that were run."
     if len(passed) == len(opponents):
-        first = f"Ahead of all {len(passed)} {names} that were run."
+        first = f"Ahead of all {len(passed)} others that were run."
     sentences = [f"Behind {_list_leads(suite, behind)}."] * bool(behind)
     sentences += [f"Not shown to be ahead of {_list_leads(suite, level)}."] * bool(level)
     sentences += _name_others_not_passed(result)

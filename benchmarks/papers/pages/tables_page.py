@@ -43,7 +43,11 @@ OPENING = f"""\
     kairos bench papers --suite retail --rows kairos --quick    # minutes; records nothing
     kairos bench papers --suite retail               # train rows without a record, then render
     kairos bench papers --suite retail --rows kairos,tifu_knn --seeds 0
-    kairos bench papers --render                     # this page and its plots, from the records
+    kairos bench papers --render                     # all pages and plots, from the records
+
+`--render` writes this page, its plots, docs/results.md and the tables of README.md and
+docs/models.md. `--data` names the folder of other data, and `--jobs` how many runs at once, two by
+default.
 
 A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
 with a seed is one run, in its own process with one thread by default. Its record,
@@ -73,6 +77,10 @@ LEGEND = """\
   references count; a rival is a published method made for repeats or baskets, in our
   implementation; a method is any other published one, in our implementation; a peer is another
   library's implementation, run by that library.
+- In labels: *pointing at repeats*, an encoder that adds scores of the history's own items
+  (`repeats`); *targets of the next basket*, a training whose targets are items of the next basket
+  alone; *five times the time*, a budget of that much more. A plain encoder is one of the suite's
+  base recipe, without a wide part; the calendar, periods of a day, a week and a year.
 - The reference *counting* chooses its three settings on the validation questions (*frozen* and
   *live* are explained below); *Counting, with constants* has those that our encoder `counting` has
   by default.
@@ -88,7 +96,7 @@ LEGEND = """\
   between rows that are equal otherwise.
 - The lead of the default over a row is a mean difference in the suite's plotted metric, with its
   95 % interval in brackets: the 2.5 % and 97.5 % quantiles of 2,000 resamples of the users, each
-  with all questions, and of the seeds of both rows. It is bold where the interval leaves out zero.
+  with all questions, and of the seeds of both rows. It is bold where the interval excludes zero.
   It is an interval of this one test set and split, a little narrow with few seeds, more so with
   one, and not corrected for the number of rows.
 - Popularity is frozen at the last training event, and never later than the question, on both sides
@@ -101,8 +109,9 @@ LEGEND = """\
 - Repeats are targets that the user's history holds. Where there are new items, too, a table has the
   recall of both, since a model may find the one and not the other (Li et al. 2023), averaged over
   the questions that have such a target.
-- † marks the row that is ahead, by such an interval, of every other row with a record that reads
-  the same of time; the references in the first lines aside. A trained row of one seed has none.
+- † marks the row that is ahead, by such an interval, of all other rows with a record that read the
+  same of time, two at least; the references in the first lines aside. A trained row of one seed has
+  none.
 - *CPU s / run* is the processor time of a run on one thread, averaged over seeds, with validation,
   refit, test and the ranks of the references. *CPU s of trials* is that of the choice of settings,
   made once for all seeds; a peer's fits with validation are part of it, so that its runs are the
@@ -115,13 +124,14 @@ LEGEND = """\
   most 5,000 questions, a sample if there are more. Models with a wide part count popularity up to
   each validation question.
 - The plot of attention over time is of the suite's first row of the base recipe (Xu et al. 2019,
-  Figure 2): the mean weight of the last event over many histories, by the time since it. *As it
-  was* is at the time of the next event, *predicted* at any later time; bands are two standard
-  errors. In the plots of metrics references have no colour.
+  Figure 2): the mean weight of the last event over many histories, by the time since it. *At the
+  next event* is at the time of the event that followed, *predicted* at any later time; bands are
+  two standard errors. In the plots of metrics references have no colour.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
-  other, so there a peer's figure is of another task than its training. Beside one to five trials of
-  a peer, a rival that only counts has up to a hundred where one takes seconds. Where the default
-  weighs steps of sessions less, so do the peers of RecTools; RePlay weighs all targets alike.
+  other, so there a peer's figure is of another task than its training. A peer
+  has one to five trials, a rival that only counts up to a hundred where one takes seconds. Where the
+  default gives targets within a session less weight (`session_weight`), so do the peers of RecTools;
+  RePlay weighs all targets alike.
 """
 
 QUICK_LOOK = (
@@ -193,6 +203,7 @@ def _format_questions(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     questions, targets = comparison.count_questions(), comparison.count_targets()
+    users = comparison.users
     later = comparison.count_questions("after_a_gap")
     gap = (
         "all of them later than the last event of their history"
@@ -201,7 +212,8 @@ def _format_questions(comparison: Comparison | None) -> str:
     )
     cold = comparison.questions.cold_targets
     return (
-        f"{questions:,} questions of {comparison.users:,} users, {gap}; {targets:,} targets, of "
+        f"{questions:,} question{'s' * (questions > 1)} of {users:,} user{'s' * (users > 1)}, "
+        f"{gap}; {targets:,} target{'s' * (targets > 1)}, of "
         f"which {cold:,} are cold items, which are not in the catalog (every row misses them)."
     )
 
@@ -291,12 +303,12 @@ def _is_ahead_of_all(
     row: MeasuredRow,
     others: list[MeasuredRow],
 ) -> bool:
-    """Return whether a row is ahead of all others by an interval that leaves out zero.
+    """Return whether a row is ahead of all others, two at least, by an interval without zero.
 
     The interval of a trained row of one seed lacks the spread of its seeds, so it is not marked.
     """
     names = [each.row.name for each in (row, *others)]
-    if comparison is None or not others or row.is_of_one_seed:
+    if comparison is None or len(others) < 2 or row.is_of_one_seed:
         return False
     if not all(map(comparison.has, names)):
         return False
