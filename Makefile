@@ -34,13 +34,14 @@ browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 
 test-all: test test-slow test-scale  ## Run the fast tests, then the slow ones, then those of several machines
 
-# In several processes: the event loop of Playwright stays in the thread of the tests. Property tests, which the first
-# runs with more examples and with shapes checked, are not repeated by the second.
+# In several processes: the event loop of Playwright stays in the thread of the tests. Shapes are checked in the tests of
+# tensor code only, all of which run with more examples; elsewhere the checks would take half of the time of a training.
 test-slow: .venv/.installed  ## Run the slow tests: services, proxies, killed processes, short promises, every method, shapes, more examples
-	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
-		-m "(slow or hypothesis) and not scale and not browser and not gpu and not realdata" --ignore=tests/browser --ignore=tests/scale
-	$(BIN)/pytest -n 2 --dist loadfile -m "not hypothesis and not slow and not scale and not browser and not gpu and not realdata" \
-		tests/model tests/training --ignore=tests/training/retraining
+	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough --jaxtyping-packages= \
+		-m "(slow or hypothesis) and not scale and not browser and not gpu and not realdata" \
+		$(addprefix --ignore=tests/,browser scale model training)
+	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough -m "not scale and not browser and not gpu and not realdata" \
+		tests/model tests/training
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser" $(IN_BROWSER)
 
 # One at a time: each starts processes of its own on every core.
