@@ -128,10 +128,10 @@ LEGEND = """\
   next event* is at the time of the event that followed, *predicted* at any later time; bands are
   two standard errors. In the plots of metrics references have no colour.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
-  other, so there a peer's figure is of another task than its training. A peer
-  has one to five trials, a rival that only counts up to a hundred where one takes seconds. Where the
-  default gives targets within a session less weight (`session_weight`), so do the peers of RecTools;
-  RePlay weighs all targets alike.
+  other, so there a peer's figure is of another task than its training. A peer has one to five
+  trials, a rival that only counts up to a hundred where one takes seconds. Where the default gives
+  targets within a session less weight (`session_weight`), so do the peers of RecTools; RePlay
+  weighs all targets alike.
 """
 
 QUICK_LOOK = (
