@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from benchmarks.papers.peers.environments import CODE
@@ -74,6 +75,12 @@ def test_the_latest_window_has_one_event_more_than_targets() -> None:
 def test_all_windows_have_every_target_once() -> None:
     cut = cut_windows(_sequences(8, 1, 0, 2), 3, cuts_all=True)
     assert _list_windows(cut) == [[5, 6, 7, 8], [2, 3, 4, 5], [1, 2], [10, 11]]
+
+
+@pytest.mark.parametrize("cuts_all", [True, False])
+def test_users_of_one_event_leave_nothing_to_learn(cuts_all: bool) -> None:
+    with pytest.raises(ValueError, match="no user has two training events; give it other data"):
+        cut_windows(_sequences(1, 1, 0), 3, cuts_all=cuts_all)
 
 
 def test_histories_are_the_latest_known_events() -> None:
