@@ -78,9 +78,10 @@ LEGEND = """\
   implementation; a method is any other published one, in our implementation; a peer is another
   library's implementation, run by that library.
 - In labels: *pointing at repeats*, an encoder that adds scores of the history's own items
-  (`repeats`); *targets of the next basket*, a training whose targets are items of the next basket
-  alone; *five times the time*, a budget of that much more. A plain encoder is one of the suite's
-  base recipe, without a wide part; the calendar, periods of a day, a week and a year.
+  (`repeats`); *targets of the next basket*, a training in which targets of the same basket weigh a
+  tenth of others or less (`session_weight`); *five times the time*, a budget of that much more. A
+  plain encoder is one of the suite's base recipe, without a wide part; the calendar, periods of a
+  day, a week and a year.
 - The reference *counting* chooses its three settings on the validation questions (*frozen* and
   *live* are explained below); *Counting, with constants* has those that our encoder `counting` has
   by default.
