@@ -29,9 +29,6 @@ ITEMS = pl.DataFrame(
     }
 )
 
-OF_THE_SAME_PROGRAM = ("_paper_code", "_bce", "_gbce", "_bpr", "_ctreg")
-"""Ends of the names of methods that only start or train differently than another one."""
-
 YEAR = 365 * tiny.DAY
 NOTHING_EXCLUDED = Constraints(n=5, exclude_seen=False)
 
@@ -71,8 +68,7 @@ def test_a_method_trains_is_bundled_and_answers(
     method: str, served: tuple[Client, BundleStore], tmp_path: Path
 ) -> None:
     client, store = served
-    is_exported = not method.endswith(OF_THE_SAME_PROGRAM)
-    recipe = zoo.recipe(method).model_copy(update={"export_encoder": is_exported})
+    recipe = zoo.recipe(method).model_copy(update={"export_encoder": True})
     outcome = train(recipe, EVENTS, ITEMS, tmp_path, progress=SilentProgress())
     assert_finite(outcome)
     assert outcome.report.rows["model"]["questions"] == EVENTS["user_id"].n_unique()
