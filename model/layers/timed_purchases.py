@@ -3,7 +3,7 @@
 from typing import ClassVar, NamedTuple, final
 
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor, nn
 
 from model.clock import MICROSECONDS_PER_DAY
@@ -44,17 +44,19 @@ class _Vectors(NamedTuple):
     entry_users: Int64[Tensor, " entries"]
 
     def select(
-        self, purchases: Int64[Tensor, " chosen"], entries: Int64[Tensor, " chosen_entries"]
+        self,
+        users: int,
+        purchases: Int64[Tensor, " chosen"],
+        entries: Int64[Tensor, " chosen_entries"],
     ) -> "_Vectors":
-        """Select all purchases and entries of some users, ascending."""
-        users, entry_users = _number(self.entry_users[entries])
+        """Select all purchases and entries of so many users, ascending."""
         return _Vectors(
             users=users,
             times=self.times[purchases],
             kernels=KernelCoefficients(*(one[purchases] for one in self.kernels)),
-            entry_of=_number(self.entry_of[purchases])[1],
+            entry_of=_find_begins(self.entry_of[purchases]).cumsum(0) - 1,
             entry_rows=self.entry_rows[entries],
-            entry_users=entry_users,
+            entry_users=_find_begins(self.entry_users[entries]).cumsum(0) - 1,
         )
 
 
@@ -153,7 +155,6 @@ class TimedPurchases(SizedByState):
         lengths = users.index_add(0, vectors.entry_users, entries.square()).sqrt()
         cosines = (products / lengths.clamp(min=_LEAST_LENGTH)).cpu().numpy()
         is_near = select_largest(cosines.round(_DECIMALS)[None], count)[0] & (cosines > 0)
-        # No user is near, too, if none shares an item.
         if not is_near.any():
             return torch.zeros_like(vector)
         chosen = torch.from_numpy(is_near).to(vector.device)[vectors.entry_users]
@@ -165,21 +166,23 @@ class TimedPurchases(SizedByState):
         index = self._build_index()
         rows = vector.nonzero().squeeze(1)
         # Where most have such an item, to copy what they have bought costs more than it saves.
-        if int(index.row_offsets.diff()[rows].sum()) > _MOST_SHARED * len(index.by_row):
+        shared = index.row_offsets[rows + 1] - index.row_offsets[rows]
+        if int(shared.sum()) > _MOST_SHARED * len(index.by_row):
             return index.vectors
         shares = torch.zeros(index.vectors.users, dtype=torch.bool, device=rows.device)
         shares[index.vectors.entry_users[index.by_row[_list_owned(index.row_offsets, rows)]]] = True
         users = shares.nonzero().squeeze(1)
         return index.vectors.select(
-            _list_owned(self.offsets, users), _list_owned(index.entry_offsets, users)
+            len(users),
+            _list_owned(self.offsets, users),
+            _list_owned(index.entry_offsets, users),
         )
 
     def _build_index(self) -> _Index:
         if self._index is None or self._index.by_row.device != self.rows.device:
             rows, users = self.rows.long(), len(self.offsets) - 1
             pairs = _pair(self.offsets, self.rows, width=len(self.shapes))
-            begins = torch.ones_like(pairs, dtype=torch.bool)
-            begins[1:] = pairs[1:] != pairs[:-1]
+            begins = _find_begins(pairs)
             vectors = _Vectors(
                 users=users,
                 times=self.times,
@@ -227,10 +230,11 @@ def _count_offsets(owners: Int64[Tensor, " owned"], count: int) -> Int64[Tensor,
     return nn.functional.pad(torch.bincount(owners, minlength=count).cumsum(0), (1, 0))
 
 
-def _number(ascending: Int64[Tensor, " values"]) -> tuple[int, Int64[Tensor, " values"]]:
-    """Count the distinct ones of ascending values, and number them from 0."""
-    begins = ascending.diff(prepend=ascending[:1] - 1) > 0
-    return int(begins.sum()), begins.cumsum(0) - 1
+def _find_begins(values: Int64[Tensor, " values"]) -> Bool[Tensor, " values"]:
+    """Find the values that differ from the one before."""
+    begins = torch.ones_like(values, dtype=torch.bool)
+    begins[1:] = values[1:] != values[:-1]
+    return begins
 
 
 def _list_owned(

@@ -165,7 +165,7 @@ def test_a_headline_without_questions_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_readme_that_lacks_the_last_marker_is_refused() -> None:
-    with pytest.raises(TrainingError, match=r"the page lacks '<!-- rendered from"):
+    with pytest.raises(TrainingError, match="the page lacks '<!-- rendered from"):
         update_readme("Above. <!-- results --> table\n## Install\n", [])
 
 

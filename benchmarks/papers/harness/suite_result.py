@@ -1,10 +1,11 @@
 """The result of a suite: the leads of the default over references and the other rows."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from benchmarks.papers.harness.comparison import LEAST_USERS, Comparison
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow, Subset, find_default
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
 from benchmarks.papers.harness.references import REFERENCES
@@ -105,14 +106,14 @@ def _compare_with(
     default: MeasuredRow, comparison: Comparison, subset: Subset, name: str, label: str, role: str
 ) -> Opponent:
     mean = comparison.resample(name, subset).mean
-    has_interval = comparison.count_users(subset) >= LEAST_USERS
+    lead = comparison.compare(default.row.name, name, subset)
     return Opponent(
         name,
         label,
         role,
         mean,
-        comparison.compare(default.row.name, name, subset),
+        lead,
         comparison.compare_relative(default.row.name, name, subset)
-        if mean and has_interval
+        if mean and math.isfinite(lead.low)
         else None,
     )

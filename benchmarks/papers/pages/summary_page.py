@@ -78,7 +78,7 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         OPENING.replace("BUDGETS", _format_budgets(results)),
         "## Where Kairos is not ahead\n",
         _sum_up(results),
-        sum_up_times(results),
+        _sum_up_times(results),
         "In figures, how many it is ahead of, of those that were run:\n",
         _render_counts(results),
         "",
@@ -109,7 +109,7 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
     Raises:
         TrainingError: if one of its markers is missing.
     """
-    text = "\n\n".join((_render_table(results, README_ROLES), sum_up_times(results))).strip()
+    text = "\n\n".join((_render_table(results, README_ROLES), _sum_up_times(results))).strip()
     return replace_between(page, README_OPENING, README_CLOSING, text)
 
 
@@ -157,7 +157,7 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
     return "".join(f"{text}: {'; '.join(titles)}.\n" for text, titles in lists if titles)
 
 
-def sum_up_times(results: Sequence[SuiteResult]) -> str:
+def _sum_up_times(results: Sequence[SuiteResult]) -> str:
     """Name the data sets where the default is ahead of the control with positions, and the others.
 
     Empty if no suite has a record of that control.
