@@ -21,16 +21,11 @@ from benchmarks.papers.harness.question_ranks import (
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.pages.figures import format_lead
 from model.errors import TrainingError
-from tests.benchmarks.tiny_suite import ranked_rows, record_of, suite_in
+from tests.benchmarks.tiny_suite import ranked_rows, record_of
 from training.evaluation.counting import CountingSettings
 from training.evaluation.metrics import MISS, Ranks
 
 USERS = 40
-
-
-@pytest.fixture
-def suite(tmp_path: Path) -> Suite:
-    return suite_in(tmp_path)
 
 
 def comparison_of(

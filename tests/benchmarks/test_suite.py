@@ -15,11 +15,6 @@ from training.config import BCEConfig
 from training.evaluation.metrics import Ranks
 
 
-@pytest.fixture
-def suite(tmp_path: Path) -> Suite:
-    return suite_in(tmp_path)
-
-
 def test_a_row_is_the_base_with_its_departures(suite: Suite) -> None:
     config = suite.build_config(suite.row("degree_2"), seed=5)
     assert config.encoder == SelfAttentionConfig(

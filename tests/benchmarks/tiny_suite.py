@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.suite import Suite, build_peer
+from benchmarks.papers.pages.tables_page import render_suite
 from tests import tiny
 from training.evaluation.counting import CountingSettings
 from training.evaluation.metrics import Lead
@@ -174,3 +176,15 @@ def ranked_rows(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> li
             )
         rows.append(MeasuredRow(suite.row(name), tuple(records)))
     return rows
+
+
+def line_of(page: str, label: str) -> str:
+    """Find the first line of a row or reference, whether its name follows the label or not."""
+    starts = (f"| {label} |", f"| {label} `")
+    return next(line for line in page.splitlines() if line.startswith(starts))
+
+
+def compared(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> str:
+    """Render rows whose seeds rank so many targets of a hundred first, the others second."""
+    measured = ranked_rows(folder, suite, answers)
+    return render_suite(suite, measured, Comparison.read(folder, suite, measured))
