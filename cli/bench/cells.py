@@ -79,7 +79,12 @@ def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> b
     cells = [cell for each in plans for cell in each.cells]
     invalid = [failure for each in plans for failure in each.failures]
     due = [cell for cell in cells if not cell.is_done]
-    print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+    recorded = len(cells) - len(due)
+    without = ", whose bundles are not kept: delete their records to run them again"
+    is_unkept = recorded and selection.keep is not None
+    print_message(
+        f"{len(cells)} cells, {recorded} of them recorded already{without * bool(is_unkept)}"
+    )
     for cell in due:
         if earlier := cell.count_earlier_trials():
             file = escape(str(cell.trials_file))

@@ -54,9 +54,13 @@ def papers_command(
     """
     with exit_on_error():
         require_harness()
+        chosen_seeds = parse_seeds(seeds)
         if render:
+            _refuse_beside("--render", {"--suite": suite, "--rows": rows, "--quick": quick})
             _render(folder)
             return
+        if recommend:
+            _refuse_beside("--recommend", {"--quick": quick, "--keep": keep})
         # Imported here: the images of the service hold no benchmarks.
         from benchmarks.papers.harness.measured_suite import MeasuredSuite  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
@@ -81,7 +85,7 @@ def papers_command(
             data=data,
             results=folder / "results",
             rows=selected,
-            seeds=parse_seeds(seeds),
+            seeds=chosen_seeds,
             is_recorded=not quick,
             device=device,
             threads=threads,
@@ -104,6 +108,15 @@ def papers_command(
             _render(folder)
     if not succeeded:
         raise typer.Exit(EXIT_FAILURE)
+
+
+def _refuse_beside(option: str, others: dict[str, object]) -> None:
+    """Refuse options that would change nothing beside another."""
+    if given := [name for name, value in others.items() if value]:
+        raise KairosError(
+            f"beside {option}, {' and '.join(given)} would change nothing; leave out one or the "
+            "other"
+        )
 
 
 def _render(folder: Path) -> None:

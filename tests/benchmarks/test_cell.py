@@ -169,6 +169,28 @@ def test_questions_of_another_catalog_are_not_overwritten(tmp_path: Path) -> Non
     assert RankedQuestions.read(file) == questions
 
 
+def test_a_row_of_another_catalog_is_refused_before_its_run(
+    counting: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_cell(counting, lambda _: None)
+    assert first.questions_sha256 is not None
+    file = RankedQuestions.find_file(counting.record.parent, first.questions_sha256)
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | {"catalog_sha256": "d" * 64}))
+    counting.record.unlink()
+    monkeypatch.setattr(f"{run_cell.__module__}.run_recipe", None)
+    with pytest.raises(TrainingError, match="all rows of a suite rank the same catalog"):
+        run_cell(counting, lambda _: None)
+    file.write_text(json.dumps(content))
+    monkeypatch.undo()
+    assert run_cell(counting, lambda _: None).report == first.report
+
+
+def test_the_command_of_a_record_names_its_device(counting: Cell) -> None:
+    other = counting.model_copy(update={"device": "cpu:0"})
+    assert run_cell(other, lambda _: None).command.endswith(" --seeds 0 --device cpu:0")
+
+
 def test_a_record_is_written_over_at_once(tmp_path: Path) -> None:
     suite = suite_in(tmp_path)
     file = tmp_path / "results" / "record.json"

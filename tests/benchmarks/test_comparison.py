@@ -140,6 +140,16 @@ def test_the_interval_contains_the_spread_over_seeds(suite: Suite) -> None:
     three = comparison_of(suite, users, {"mercer": seeds, "positional": [other]})
     assert one.compare("mercer", "positional").is_clear
     assert not three.compare("mercer", "positional").is_clear
+    # Whichever side the seeds are on.
+    lead, reverse = three.compare("mercer", "positional"), three.compare("positional", "mercer")
+    assert reverse.high - reverse.low == pytest.approx(lead.high - lead.low, rel=0.05)
+
+
+def test_a_reference_with_two_figures_is_an_error(suite: Suite, tmp_path: Path) -> None:
+    (row,) = ranked_rows(tmp_path, suite, {"mercer": [60]})
+    row.records[0].report.rows["popular_all_time"]["accuracy"] = 0.25
+    with pytest.raises(TrainingError, match=r"popular_all_time has accuracy 0\.1.* and 0\.25"):
+        Comparison.read(tmp_path, suite, [row])
 
 
 def test_broken_ranks_are_an_error(suite: Suite, tmp_path: Path) -> None:

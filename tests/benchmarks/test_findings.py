@@ -53,6 +53,14 @@ def test_a_wrong_figure_is_refused_before_training(suite: Suite, figure: str) ->
 
 
 def test_known_figures_are_not_refused(suite: Suite) -> None:
-    forms = "{mercer} {mercer live} {mercer mrr} {mercer cpu} {mercer / counting}"
+    forms = "{mercer} {mercer withheld} {mercer mrr} {mercer cpu} {mercer / counting}"
     leads = "{mercer - popular_all_time} {mercer - positional after_a_gap}"
     check_figures(suite.model_copy(update={"findings": forms, "limits": leads}))
+
+
+def test_a_row_without_a_wide_part_has_no_live_popularity(suite: Suite) -> None:
+    written = suite.model_copy(update={"findings": "{mercer live}"})
+    with pytest.raises(TrainingError, match=r"but \{mercer live\} does not"):
+        check_figures(written)
+    wide = suite.row("mercer").model_copy(update={"wide": {}})
+    check_figures(written.model_copy(update={"rows": (wide, *suite.rows[1:])}))

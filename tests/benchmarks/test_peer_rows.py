@@ -24,7 +24,7 @@ class = "query time given"
 role = "peer"
 seeds = 2
 peer = { kind = "rectools_hstu", patience = 2 }
-trials = [{ dropout = 0.2 }, { dropout = 0.5, learning_rate = 0.01 }]
+trials = [{ dropout = 0.3 }, { dropout = 0.5, learning_rate = 0.01 }]
 """
 
 
@@ -68,11 +68,13 @@ def test_a_peer_is_recorded_as_every_row(
     assert first.peer is not None
     assert "numpy" in first.peer.versions
     assert [trial.settings for trial in first.trials] == [
-        {"dropout": 0.2},
+        {"dropout": 0.3},
         {"dropout": 0.5, "learning_rate": 0.01},
     ]
     assert second.trials == first.trials
-    assert first.config["dropout"] in (0.2, 0.5)
+    assert first.trials[1].value > first.trials[0].value
+    for record in (first, second):
+        assert (record.config["dropout"], record.config["learning_rate"]) == (0.5, 0.01)
     assert {*first.ranks} == {"model", "model_withheld"}
     assert "counting" in first.report.rows
     assert first.questions_sha256 == second.questions_sha256

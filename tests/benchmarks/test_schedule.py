@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,60 @@ def test_broken_questions_run_no_cell(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(TrainingError, match=rf"{file.name}, but cannot be read"):
         run_cells(plan(suite, selection).cells, jobs=1, progress=NoCell())
+
+
+class Failures(NoCell):
+    """Progress of cells that fail: their reasons."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def start(self, cell: Cell) -> None: ...
+
+    def fail(self, cell: Cell, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo no such loss >&2; exit 3", "no such loss"),
+        ("exit 3", "ended with 3"),
+        ("echo one >&2; echo two >&2; exit 1", r"two; its whole output is in .*kairos-tiny-counts"),
+        ("kill -9 $$", "its process was ended by SIGKILL; free memory"),
+        ("echo a warning >&2; kill -9 $$", r"ended by SIGKILL; .* its whole output is in .*kairos"),
+    ],
+)
+def test_a_failed_cell_says_why(
+    script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    suite = suite_in(tmp_path)
+    selection = Selection(tmp_path / "data", tmp_path / "results", ("counts", "mercer"))
+    failures = Failures()
+    failed = run_cells(plan(suite, selection).cells, jobs=2, progress=failures)
+    # A failure stops no other cell.
+    assert [failure.name for failure in failed] == [
+        "tiny counts 0",
+        "tiny mercer 0",
+        "tiny mercer 3",
+    ]
+    assert all(re.search(reason, failure.reason) for failure in failed if "counts" in failure.name)
+    assert sorted(failures.reasons) == sorted(failure.reason for failure in failed)
+
+
+def test_a_cell_that_cannot_be_started_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "none"))
+    suite = suite_in(tmp_path)
+    selection = Selection(tmp_path / "data", tmp_path / "results", ("counts", "mercer"))
+    failed = run_cells(plan(suite, selection).cells, jobs=1, progress=Failures())
+    assert len(failed) == 3
+    assert all("No such file" in failure.reason for failure in failed)
 
 
 def test_a_directory_is_no_place_for_a_record(tmp_path: Path) -> None:

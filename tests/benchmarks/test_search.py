@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import TuningTrial
@@ -23,7 +24,9 @@ from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.tuning import Tuning, find_trials, read_trials, tune_once
 from model.errors import DivergedError, TrainingError
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
+from tests.training.progress import RecordingProgress
 from training.data.sources import read_events
+from training.run import train
 
 CPU = torch.device("cpu")
 
@@ -58,11 +61,16 @@ def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -
     )
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
-    best = max(trial.value for trial in trials)
-    assert find_best(trials) == next(trial for trial in trials if trial.value == best)
+    best = max(trials, key=lambda trial: trial.value)
+    # Fitted with those settings, the model has that metric.
+    assert build_measure(
+        replace_settings(suite.build_config(row, 0), best.settings), events, None, CPU
+    )({}).value == pytest.approx(find_best(trials).value)
 
 
-def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Suite) -> None:
+def test_a_learned_recipe_is_tried_by_its_early_stopping(
+    folder: Path, suite: Suite, tmp_path: Path
+) -> None:
     events = read_events(folder / "data" / "tiny" / "events.parquet")
     config = suite.build_config(suite.row("mercer"), 0)
     measure = build_measure(config, events, None, CPU)
@@ -71,7 +79,12 @@ def test_a_learned_recipe_is_tried_by_its_early_stopping(folder: Path, suite: Su
         {"fit.learning_rate": 1e-3},
         {"fit.learning_rate": 1e-7},
     ]
-    assert all(0 <= trial.value <= 1 for trial in trials)
+    for number, trial in enumerate(trials):
+        output = tmp_path / f"{number}"
+        tried = replace_settings(config, trial.settings)
+        outcome = train(tried, events, None, output, progress=RecordingProgress())
+        reached = [epoch.validation[config.fit.monitor] for epoch in outcome.epochs]
+        assert trial.value == pytest.approx(max(reached))
 
 
 def test_trials_leave_rare_items_out_as_runs_do(folder: Path, suite: Suite) -> None:
@@ -173,7 +186,8 @@ def test_seeds_that_start_together_choose_once(tmp_path: Path) -> None:
 
     def choose(seed: int) -> Tuning:
         file = find_trials(tmp_path, "searched", {"fit": {"seed": seed, "epochs": 2}}, {})
-        return tune_once(file, {"encoder.weight": [1.0, 2.0]}, partial(measure, seed), ignore)
+        space: dict[str, list[JsonValue]] = {"encoder.weight": [1.0, 2.0]}
+        return tune_once(file, space, partial(measure, seed), ignore, seed=seed)
 
     with ThreadPoolExecutor(4) as pool:
         runs = [*pool.map(choose, range(4))]
@@ -234,6 +248,20 @@ def test_a_trial_names_the_code_that_made_it(tmp_path: Path) -> None:
     assert trial.code == "a digest"
     # It is not made again by other code, and keeps the digest of its own.
     assert tune_once(file, [{}], measure, ignore, code="another").trials == (trial,)
+
+
+def test_the_trials_of_a_row_are_of_one_seed(tmp_path: Path) -> None:
+    space: list[Settings] = [{"rate": 0.1}, {"rate": 0.3}]
+
+    def measure(seed: int, settings: Settings) -> TuningTrial:
+        return TuningTrial(settings=settings, value=0.5, seed=seed)
+
+    file = tmp_path / "trials.json"
+    tune_once(file, space[:1], partial(measure, 0), ignore, seed=0)
+    with pytest.raises(TrainingError, match=r"are of seed 0, and this run is of seed 1; run that"):
+        tune_once(file, space, partial(measure, 1), ignore, seed=1)
+    whole = tune_once(file, space, partial(measure, 0), ignore, seed=0)
+    assert tune_once(file, space, partial(measure, 1), ignore, seed=1).trials == whole.trials
 
 
 @pytest.mark.parametrize("content", ["", '[{"settings": {}', "[{}]"])

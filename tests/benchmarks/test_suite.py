@@ -44,6 +44,15 @@ def test_another_encoder_inherits_only_fields_that_it_has(suite: Suite) -> None:
     assert suite.build_config(counts, 0).encoder == PopularityConfig(max_history=6)
 
 
+def test_a_suite_has_one_default(tmp_path: Path) -> None:
+    text = SUITE.replace('name = "mercer"', 'name = "mercer"\nrole = "default"')
+    two = text.replace('name = "positional"', 'name = "positional"\nrole = "default"')
+    with pytest.raises(
+        TrainingError, match=r"one default, .* got \['mercer', 'positional'\]; give"
+    ):
+        suite_in(tmp_path, two)
+
+
 def test_a_row_with_an_unknown_encoder_field_is_named(suite: Suite) -> None:
     encoder = {"kind": "popularity", "dim": 1, "dropout": 0.3}
     row = suite.row("counts").model_copy(update={"encoder": encoder})

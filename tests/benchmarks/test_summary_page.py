@@ -160,8 +160,8 @@ def test_a_headline_without_questions_is_refused(tmp_path: Path) -> None:
     RankedQuestions.read(file).model_copy(update=none_later).write(papers / "results" / "tiny")
     suite = papers / "suites" / "tiny.toml"
     suite.write_text('headline = "after_a_gap"\n' + suite.read_text())
-    with pytest.raises(TrainingError, match="tiny has none of subset after_a_gap"):
-        list_results(read_measured_suites(papers))
+    with pytest.raises(TrainingError, match="tiny has none of subset after_a_gap; set its headl"):
+        render(papers)
 
 
 def test_a_readme_that_lacks_the_last_marker_is_refused() -> None:

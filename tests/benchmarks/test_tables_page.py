@@ -1,9 +1,14 @@
 from pathlib import Path
 
+import numpy as np
+
+from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.question_ranks import RankedQuestions, encode_integers
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.pages.tables_page import render_suite
-from tests.benchmarks.tiny_suite import SUITE, compared, line_of, suite_in
+from tests.benchmarks.tiny_suite import SUITE, compared, line_of, ranked_rows, suite_in
+from training.evaluation.counting import COUNTING_LIVE
 from training.evaluation.metrics import Lead
 
 
@@ -59,6 +64,22 @@ def test_the_default_has_a_lead_over_every_row(tmp_path: Path) -> None:
     assert " | **+21.00** (+" in line_of(page, "Positional")
     assert " | +0.00 (-" in line_of(page, "Mercer of degree 2")
     assert " | **+51.00** (+" in line_of(page, "popularity, all time")
+
+
+def test_counting_live_is_compared_with_live_popularity(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace("seeds = [0, 3]", 'role = "default"\nseeds = [0, 3]'))
+    (row,) = ranked_rows(tmp_path, suite, {"mercer": [60, 60]})
+    live = encode_integers(np.where(np.arange(100) < 70, 1, 2))
+    for record in row.records:
+        record.ranks["model_live"] = live
+        record.report.rows[COUNTING_LIVE] = record.report.rows["popular_all_time"]
+    (file,) = (tmp_path / "results" / suite.name / "questions").iterdir()
+    questions = RankedQuestions.read(file)
+    references = questions.references | {COUNTING_LIVE: questions.references["popular_all_time"]}
+    questions.model_copy(update={"references": references}).write(file.parents[1])
+    page = render_suite(suite, [row], Comparison.read(tmp_path, suite, [row]))
+    assert " | **+60.00** (+" in line_of(page, "counting, live")
+    assert " | **+50.00** (+" in line_of(page, "popularity, all time")
 
 
 def test_the_headline_may_be_of_questions_after_a_gap(tmp_path: Path) -> None:

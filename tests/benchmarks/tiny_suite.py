@@ -171,6 +171,10 @@ def ranked_rows(folder: Path, suite: Suite, answers: dict[str, list[int]]) -> li
             found = questions.read_ranks(record.ranks["model"]).summarise()
             model = record.report.rows["model"]
             model.update({metric: found[metric] for metric in model if metric in found})
+            for reference, encoded in questions.references.items():
+                counted = questions.read_ranks(encoded).summarise()
+                figures = {metric: counted[metric] for metric in model if metric in counted}
+                record.report.rows[reference].update(figures)
             record.report.after_a_gap["model"]["accuracy"] = (
                 record.report.rows["model"]["accuracy"] - 0.4
             )

@@ -214,6 +214,22 @@ def test_invalid_arguments_are_rejected(
     assert message in output
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--render", "--suite", "tiny"),
+        ("--render", "--rows", "counts"),
+        ("--recommend", "--suite", "tiny", "--quick"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    output = run_papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
+    assert f"beside {arguments[0]}, " in output
+    assert "leave out one or the other" in output
+
+
 def run_ablations(folder: Path, *arguments: str, exit_code: int = 0) -> str:
     options = ("--folder", folder / "ablations", "--papers", folder / "papers")
     data = ("--data", folder / "papers" / "data")

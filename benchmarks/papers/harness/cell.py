@@ -121,6 +121,8 @@ class Run(NamedTuple):
     attention_profile: list[ProfilePoint] | None = None
     bundle: Path | None = None
     """None of a peer."""
+    code: str = ""
+    """A digest of the code of the last fit, if that had a process of its own."""
 
 
 def tune_cell(

@@ -73,8 +73,8 @@ class Comparison:
             folder: of results/.
 
         Raises:
-            TrainingError: if the questions cannot be read, or the ranks and the report of a record
-                are not of one run.
+            TrainingError: if the questions cannot be read, or none is of the suite's headline; or
+                if ranks and reports are not of the same runs.
         """
         ranked = [
             each
@@ -91,6 +91,8 @@ class Comparison:
         )
         file = RankedQuestions.find_file(folder / "results" / suite.name, leading.questions_sha256)
         comparison = cls(suite, comparable, RankedQuestions.read(file))
+        comparison._select_some(suite.headline)
+        comparison._check_references()
         for each in comparable:
             comparison._check_reports(each)
         return comparison
@@ -164,12 +166,7 @@ class Comparison:
         key = (name, subset, ranker, metric)
         if key not in self._resamples:
             values = self.compute_values(name, ranker, metric)
-            is_selected = self._select(subset)
-            if not is_selected.any():
-                raise TrainingError(
-                    f"a comparison needs questions, but suite {self.suite.name} has none of "
-                    f"subset {subset}; set its headline to all"
-                )
+            is_selected = self._select_some(subset)
             sums = np.array([self._sum_by_user(line * is_selected) for line in values])
             mean = float(sums.sum() / (is_selected.sum() * len(sums)))
             with np.errstate(invalid="ignore"):
@@ -230,6 +227,16 @@ class Comparison:
         later = self.questions.is_after_gap
         return later if subset == "after_a_gap" else np.ones_like(later)
 
+    def _select_some(self, subset: Subset) -> Bool[np.ndarray, " questions"]:
+        """Select the questions of a subset; none is an error."""
+        is_selected = self._select(subset)
+        if not is_selected.any():
+            raise TrainingError(
+                f"a comparison needs questions, but suite {self.suite.name} has none of "
+                f"subset {subset}; set its headline to all"
+            )
+        return is_selected
+
     def compute_values(
         self, name: str, ranker: str = MODEL, metric: str | None = None
     ) -> Float64[np.ndarray, "seeds questions"]:
@@ -255,6 +262,23 @@ class Comparison:
                     "ranks and report of a record are of one run, but by the ranks of "
                     f"results/{record.suite}/{record.file_name} {metric} is {mean:.6f}, by its "
                     f"report {reported:.6f}; restore it, or delete the record and run its row again"
+                )
+
+    def _check_references(self) -> None:
+        """Check that references have the same figures in the questions and in the newest report.
+
+        Tables show those of reports, leads are of the ranks beside the questions.
+        """
+        metric = self.suite.plot
+        reported = collect_references([*self.measured])
+        for name, encoded in self.questions.references.items():
+            mean = float(self.questions.read_ranks(encoded).per_question(metric).mean())
+            found = reported.get(name, {}).get(metric, mean)
+            if not math.isclose(mean, found, abs_tol=1e-6):
+                raise TrainingError(
+                    f"a reference has one figure, but of suite {self.suite.name} {name} has "
+                    f"{metric} {mean:.6f} by its ranks, and {found:.6f} in the newest report; "
+                    "delete the newest record and run its row again"
                 )
 
     def list_recalls(

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.papers.harness.cell import Cell, ProgressEvent, ReportProgress, Run, tune_cell
+from benchmarks.papers.harness.provenance import digest_code
 from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import CurvePoint, PeerRun, TuningTrial
 from benchmarks.papers.harness.search import check_validation, find_best, replace_peer_settings
@@ -50,6 +51,7 @@ def run_library(
     )
 
     def measure(changes: Settings) -> TuningTrial:
+        code = digest_code()  # a new process reads the files as they are now
         with tempfile.TemporaryDirectory() as work:
             tried = replace_peer_settings(peer, changes)
             fit = validate_peer(tried, split, data, Path(work), options)
@@ -59,6 +61,7 @@ def run_library(
             value=fit.best,
             seed=cell.seed,
             epochs=fit.best_epoch,
+            code=code,
             curve=tuple(
                 CurvePoint(
                     epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
@@ -71,6 +74,7 @@ def run_library(
     tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
     best = find_best(tuning.trials)
     config = replace_peer_settings(peer, best.settings)
+    code = digest_code()
     with tempfile.TemporaryDirectory() as work:
         outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
     fit = outcome.fit
@@ -90,6 +94,7 @@ def run_library(
         best_epoch=fit.best_epoch,
         parameters=fit.parameters,
         tuning=tuning,
+        code=code,
         peer=PeerRun(
             fit_seconds=round(fit.refit_seconds, 1),
             test_seconds=round(fit.test_seconds, 1),

@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -26,7 +25,6 @@ MEASURING_FILES = (
 """More of it."""
 
 
-@cache
 def digest_code() -> str:
     """Compute a digest of the code that a figure depends on: models, training, runs and peers.
 

@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from pydantic import model_validator
 
-from benchmarks.papers.harness.record import write_atomically
+from benchmarks.papers.harness.record import lock_file, write_atomically
 from model.catalog import Catalog
 from model.config import Config
 from model.errors import TrainingError
+from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Predict, Questions, Split, build_questions
 from training.evaluation.counting import CountingSettings
@@ -22,6 +23,7 @@ from training.evaluation.evaluate import select_after_gap
 from training.evaluation.metrics import MISS, Ranks
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 from training.problems import format_problems
+from training.run import split_dataset
 
 OWN = (MODEL, WITHHELD, LIVE)
 """The rankers of a model; the others are references."""
@@ -165,15 +167,9 @@ class RankedQuestions(Config):
         """
         file = self.find_file(folder, self.sha256)
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.exists() and (found := self.read(file)).catalog_sha256 != self.catalog_sha256:
-            raise TrainingError(
-                f"all rows of a suite rank the same catalog, but that of {file} "
-                f"({found.catalog_sha256[:12]}) has {found.items} items and lacks "
-                f"{found.cold_targets} targets, and that of this row ({self.catalog_sha256[:12]}) "
-                f"{self.items} and lacks {self.cold_targets}; give the rows fit.refit_before_test, "
-                "as peers have it, or delete the records of the suite and run its rows again"
-            )
-        write_atomically(file, self.model_dump(mode="json"))
+        with lock_file(file):
+            _check_catalog(file, self.catalog_sha256, self.items, self.cold_targets)
+            write_atomically(file, self.model_dump(mode="json"))
 
     @cached_property
     def user_of(self) -> Int64[np.ndarray, " questions"]:
@@ -218,6 +214,44 @@ class RankedQuestions(Config):
             ranks=np.where(ranks == 0, MISS, ranks),
             question=np.repeat(np.arange(len(counts)), counts),
             questions=len(counts),
+        )
+
+
+def check_catalog(folder: Path, config: RunConfig, whole: Dataset, *, is_refitted: bool) -> None:
+    """Check that a run would rank the catalog of the other rows of its suite.
+
+    Args:
+        folder: of the records of the suite.
+        config: of the data and the split.
+        whole: the data set of all events.
+        is_refitted: whether the test ranks the items of all events before it, those of the
+            validation included.
+
+    Raises:
+        TrainingError: if there are the same questions already, of another catalog, or they are
+            broken.
+    """
+    if not any((folder / "questions").glob("*.json")):
+        return
+    split = split_dataset(config, whole)
+    if is_refitted:
+        split = split.move_to_test(whole, config.data.predict)
+    questions = build_questions(whole, split.test.ends, config.data.predict)
+    file = RankedQuestions.find_file(folder, digest_questions(whole, questions))
+    catalog = split.dataset.catalog
+    cold = int(np.count_nonzero(split.test.target_rows == 0))
+    _check_catalog(file, digest_catalog(catalog), len(catalog), cold)
+
+
+def _check_catalog(file: Path, sha256: str, items: int, cold_targets: int) -> None:
+    """Check that the questions of a file, if it is there, are of this catalog."""
+    if file.exists() and (found := RankedQuestions.read(file)).catalog_sha256 != sha256:
+        raise TrainingError(
+            f"all rows of a suite rank the same catalog, but that of {file} "
+            f"({found.catalog_sha256[:12]}) has {found.items} items and lacks "
+            f"{found.cold_targets} targets, and that of this row ({sha256[:12]}) "
+            f"{items} and lacks {cold_targets}; give the rows fit.refit_before_test, "
+            "as peers have it, or delete the records of the suite and run its rows again"
         )
 
 

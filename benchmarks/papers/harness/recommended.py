@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from benchmarks.papers.harness.plan import check_data, find_data
 from benchmarks.papers.harness.provenance import digest_data
+from benchmarks.papers.harness.record import write_text_atomically
 from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from model.errors import TrainingError
 from training.config import RunConfig
@@ -94,5 +95,5 @@ def recommend_for_suite(suite: Suite, data: Path, *, folder: Path | None) -> Sui
             source = find_data(data, suite.data)
             for record in sorted((folder / "results" / suite.name).glob("*.json")):
                 check_data(record, source, digest_data(source))
-            file.write_text(recipe, "utf-8")
+            write_text_atomically(file, recipe)
     return suite.model_copy(update={"recommended": tomllib.loads(recipe)})

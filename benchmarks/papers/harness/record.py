@@ -109,7 +109,7 @@ class Record(Measurements):
     """Processor time of the choice of the settings, in the record of the seed that chose them."""
     epochs: int
     seconds_per_epoch: float
-    """Without validation."""
+    """Wall time, without validation; of a peer, processor time of its fit on all events."""
     best_epoch: int
     parameters: int
     report: Report

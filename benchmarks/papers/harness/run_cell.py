@@ -25,13 +25,14 @@ from benchmarks.papers.harness.provenance import (
     read_device_name,
     read_processor_name,
 )
-from benchmarks.papers.harness.question_ranks import OWN, encode_ranks
+from benchmarks.papers.harness.question_ranks import OWN, check_catalog, encode_ranks
 from benchmarks.papers.harness.recipe_run import run_recipe
 from benchmarks.papers.harness.record import Record, lock_file
 from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from model.errors import KairosError, TrainingError
 from training.data.sources import read_events, read_items
+from training.run import build_dataset
 
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
@@ -43,20 +44,26 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         TrainingError: if the data are not those of the plan, before or after the run; or if the
             bundle cannot be kept, after the record is written.
     """
+    code = digest_code()  # before the run, and the wait: files may be edited meanwhile
     _check_data(cell)
     with lock_file(cell.record):
-        return Record.read(cell.record) if cell.is_done else _run_cell(cell, report_progress)
+        return Record.read(cell.record) if cell.is_done else _run_cell(cell, code, report_progress)
 
 
-def _run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
+def _run_cell(cell: Cell, code: str, report_progress: ReportProgress) -> Record:
     torch.set_num_threads(cell.threads)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
-    code = digest_code()  # before the run: files may be edited meanwhile
     events = read_events(cell.folder / "events.parquet")
     titles = cell.folder / "items.parquet"
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
+    check_catalog(
+        cell.record.parent,
+        cell.config,
+        build_dataset(cell.config, events, items),
+        is_refitted=cell.peer is not None or cell.config.fit.refit_before_test,
+    )
     with tempfile.TemporaryDirectory() as output:
         stopwatch = Stopwatch()
         run = (
@@ -113,7 +120,7 @@ def _build_record(
         torch=torch.__version__,
         command=_format_command(cell),
         started_at=started_at,
-        code=code,
+        code=run.code or code,
         seconds=round(seconds - run.tuning.seconds, 1),
         cpu_seconds=round(cpu_seconds - run.tuning.cpu_seconds, 1),
         choice_cpu_seconds=round(run.tuning.count_cpu_seconds(cell.seed), 1),
@@ -134,9 +141,10 @@ def _build_record(
 def _format_command(cell: Cell) -> str:
     threads = "" if cell.threads == 1 else f" --threads {cell.threads}"
     epochs = "" if cell.epochs is None else f" --epochs {cell.epochs}"
+    device = "" if cell.device == "cpu" else f" --device {cell.device}"
     return (
         f"kairos bench {cell.benchmark} --suite {cell.suite} --rows {cell.row} "
-        f"--seeds {cell.seed}{epochs}{threads}"
+        f"--seeds {cell.seed}{epochs}{threads}{device}"
     )
 
 

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple, Protocol
@@ -17,8 +17,8 @@ from benchmarks.papers.harness.cell import Cell, ProgressEvent
 from benchmarks.papers.harness.question_ranks import RankedQuestions
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.peers.environments import CODE
-from benchmarks.papers.peers.run import THREAD_VARIABLES
-from model.errors import TrainingError
+from benchmarks.papers.peers.run import THREAD_VARIABLES, describe_kill
+from model.errors import KairosError, TrainingError
 
 CELL_THREAD_VARIABLES = (*THREAD_VARIABLES, "POLARS_MAX_THREADS")
 """Environment variables that bound the threads of a cell."""
@@ -62,6 +62,13 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> li
     stopped = False
 
     def run(cell: Cell) -> Failure | None:
+        try:
+            return run_process(cell)
+        except (OSError, KairosError) as error:  # such as a full disk
+            progress.fail(cell, str(error))
+            return Failure(cell.name, str(error))
+
+    def run_process(cell: Cell) -> Failure | None:
         if cell.is_done:  # by another run since it was planned
             progress.start(cell)
             progress.finish(cell, Record.read(cell.record))
@@ -145,25 +152,30 @@ class _Child(NamedTuple):
         if code == 0:
             return None
         lines = [line for line in output.splitlines() if line.strip()]
-        if len(lines) < 2:
-            return lines[0] if lines else f"ended with {code}"
+        # The last line of a killed process is of something else, such as a warning.
+        kill = describe_kill(code)
+        reason = f"its process {kill}" if kill else lines[-1] if lines else f"ended with {code}"
+        if len(lines) < 2 - bool(kill):
+            return reason
         log = Path(tempfile.gettempdir()) / f"kairos-{cell.name.replace(' ', '-')}.log"
         log.write_text(output, "utf-8")
-        return f"{lines[-1]}; its whole output is in {log}"
+        return f"{reason}; its whole output is in {log}"
 
 
 def _start(cell: Cell) -> _Child:
-    errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.papers.harness.run_cell"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        cwd=CODE,  # cells run this checkout's code
-        env=os.environ | dict.fromkeys(CELL_THREAD_VARIABLES, str(cell.threads)),
-    )
+    with ExitStack() as opened:
+        errors = opened.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.papers.harness.run_cell"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=CODE,  # cells run this checkout's code
+            env=os.environ | dict.fromkeys(CELL_THREAD_VARIABLES, str(cell.threads)),
+        )
+        opened.pop_all()  # `follow` closes it
     assert process.stdin is not None
-    process.stdin.write(cell.model_dump_json())
-    process.stdin.close()
+    with suppress(BrokenPipeError), process.stdin as its_input:
+        its_input.write(cell.model_dump_json())  # one that has ended already says why itself
     return _Child(process, errors)

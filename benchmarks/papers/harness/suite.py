@@ -113,6 +113,15 @@ class Suite(Config):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _check_default(self) -> "Suite":
+        if len(defaults := [row.name for row in self.rows if row.role == "default"]) > 1:
+            raise ValueError(
+                f"a suite has one default, which the others are compared with, but got {defaults}; "
+                "give the others another role"
+            )
+        return self
+
     @classmethod
     def read(cls, file: Path) -> "Suite":
         """Read a suite from its TOML file, and its recommended recipe, if there is one.

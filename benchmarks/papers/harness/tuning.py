@@ -51,10 +51,11 @@ def tune_once(
         measure: tries some settings.
         report_trial: receives the number of each new trial, from 1, and its result.
         seed: of the trials, to name those that diverge.
-        code: a digest of the code that runs.
+        code: a digest of the code that runs, for trials that name none.
 
     Raises:
-        TrainingError: if the file is broken, or the training of every trial diverged.
+        TrainingError: if the file is broken, or lacks trials and is of another seed; or if the
+            training of every trial diverged.
     """
     stopwatch = Stopwatch()
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +66,12 @@ def tune_once(
             for earlier in tried:
                 if earlier.settings == settings:
                     return earlier
+            if tried and tried[0].seed != seed:
+                raise TrainingError(
+                    f"all trials of a row are of one seed, but those of {file}, which are not "
+                    f"complete, are of seed {tried[0].seed}, and this run is of seed {seed}; run "
+                    "that seed first, or delete the file"
+                )
             lap = Stopwatch()
             try:
                 measured = measure(settings)
@@ -74,7 +81,7 @@ def tune_once(
                     settings=settings, value=DIVERGED, seed=seed, problem=str(error)
                 )
             _, cpu_seconds = lap.read()
-            found = {"cpu_seconds": round(cpu_seconds, 1), "code": code}
+            found = {"cpu_seconds": round(cpu_seconds, 1), "code": measured.code or code}
             tried.append(measured.model_copy(update=found))
             write_atomically(file, TRIALS.dump_python(tuple(tried), mode="json"))
             report_trial(len(tried), tried[-1])

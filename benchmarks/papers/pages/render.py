@@ -1,4 +1,4 @@
-"""Renders the page of results, its plots, and the table of docs/models.md."""
+"""Renders the pages of results, their plots, and the tables of README.md and docs/models.md."""
 
 from pathlib import Path
 

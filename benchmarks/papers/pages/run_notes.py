@@ -87,7 +87,8 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
     return (
         "A trial of a peer ends by patience, or with the epoch in which it has taken "
         f"{suite.peer_budget_seconds:g} CPU seconds{longer}; the fit for the test takes as many "
-        "epochs as were best. Their width and heads are those of the suite's base recipe. Latest "
+        "epochs as were best. Those of transformers have the width and heads of the suite's base "
+        "recipe, unless their rows set others. Latest "
         f"events of a history that peers read: {', '.join(read)}."
     )
 

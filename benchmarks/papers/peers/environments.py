@@ -7,6 +7,7 @@ Each is a virtual environment `FOLDER/LIBRARY`. `KAIROS_PEERS` names the folder 
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -22,6 +23,9 @@ CODE = Path(__file__).parents[3]
 FOLDER_VARIABLE = "KAIROS_PEERS"
 """The environment variable with the folder of the environments."""
 
+VERSIONS = "versions.txt"
+"""The list of versions that an environment was made of, in its folder, once it is complete."""
+
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 
 
@@ -36,24 +40,50 @@ def find_interpreter(library: Library) -> Path:
     Raises:
         TrainingError: if there is none.
     """
-    interpreter = find_folder() / library / "bin" / "python"
+    environment = find_folder() / library
+    interpreter = environment / "bin" / "python"
+    problem = None
     if not interpreter.exists():
+        problem = f"there is no {interpreter}"
+    elif not _is_complete(environment, library):
+        problem = f"{environment} is not complete, or of other versions"
+    if problem is not None:
         raise TrainingError(
-            f"a peer runs in the environment of its library, but there is no {interpreter}; make "
-            f"it: python -m benchmarks.papers.peers.environments {library}, or set "
-            f"{FOLDER_VARIABLE}"
+            f"a peer runs in the environment of its library, but {problem}; make it: "
+            f"python -m benchmarks.papers.peers.environments {library}, or set {FOLDER_VARIABLE}"
         )
     return interpreter
 
 
 def make_environment(folder: Path, library: Library) -> None:
-    """Make the environment of a library from its list of versions."""
-    venv.create(folder / library, with_pip=True)
-    versions = Path(__file__).parent / "constraints" / f"{library}.txt"
-    subprocess.run(
-        [folder / library / "bin" / "python", "-m", "pip", "install", "-q", "-r", versions],
-        check=True,
-    )
+    """Make the environment of a library from its list of versions.
+
+    Raises:
+        TrainingError: if a package cannot be installed.
+    """
+    environment = folder / library
+    (environment / VERSIONS).unlink(missing_ok=True)
+    venv.create(environment, with_pip=True)
+    python, versions = str(environment / "bin" / "python"), str(find_versions(library))
+    try:
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", versions], check=True)
+    except subprocess.CalledProcessError as error:
+        raise TrainingError(
+            f"the packages of {versions} are installed by pip, which ended with "
+            f"{error.returncode}; see its message above, and make the environment again"
+        ) from error
+    shutil.copyfile(versions, environment / VERSIONS)
+
+
+def find_versions(library: Library) -> Path:
+    """Find the list of versions of a library's environment."""
+    return Path(__file__).parent / "constraints" / f"{library}.txt"
+
+
+def _is_complete(environment: Path, library: Library) -> bool:
+    """Return whether an environment was made to its end, at the versions of now."""
+    made = environment / VERSIONS
+    return made.is_file() and made.read_bytes() == find_versions(library).read_bytes()
 
 
 def main() -> int:
@@ -65,7 +95,11 @@ def main() -> int:
     if unknown := sorted({*arguments.libraries} - {*LIBRARIES}):
         parser.error(f"a library is one of {LIBRARIES}, but got {unknown}; check the names")
     for library in arguments.libraries or LIBRARIES:
-        make_environment(arguments.folder.absolute(), library)
+        try:
+            make_environment(arguments.folder.absolute(), library)
+        except TrainingError as error:
+            print(error, file=sys.stderr)
+            return 1
         print(f"{arguments.folder / library} is made")
     return 0
 

@@ -17,10 +17,11 @@ from training.data.split import Questions, Split, is_before
 
 
 def collect_sequences(split: Split, order: NDArray[np.int64], ends: NDArray[np.int64]) -> Sequences:
-    """Collect the events before `ends`, one per user; unknown items are left out.
+    """Collect the events of each user before its end; unknown items are left out.
 
     Args:
         order: from `order_events`.
+        ends: one of each user.
     """
     dataset = split.dataset
     chosen = order[is_before(dataset, ends)[order] & (dataset.rows[order] > 0)]

@@ -251,8 +251,18 @@ def _call(command: list[str], threads: int, report_evaluation: ReportEvaluation)
             return
         errors.seek(0)
         lines = [line for line in errors.read().splitlines() if line.strip()][-ERROR_LINES:]
-        code = process.returncode
-        reason = f"ended with {code}: {' / '.join(lines)}; look at its settings"
-        if code < 0:
-            reason = f"was ended by {signal.Signals(-code).name}; free memory and disk for it"
+        reason = describe_kill(process.returncode) or (
+            f"ended with {process.returncode}: {' / '.join(lines)}; look at its settings"
+        )
         raise TrainingError(f"a peer must run to its end, but {command[2]} {reason}")
+
+
+def describe_kill(code: int) -> str | None:
+    """Describe the signal that ended a process, with a remedy; None if none did.
+
+    Args:
+        code: of its exit, negative if a signal ended it.
+    """
+    if code >= 0:
+        return None
+    return f"was ended by {signal.Signals(-code).name}; free memory and disk for it"

@@ -1,9 +1,10 @@
 """Environments of peers that hold no library."""
 
+import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.papers.peers.environments import LIBRARIES
+from benchmarks.papers.peers.environments import LIBRARIES, VERSIONS, find_versions
 
 
 def make_environments(folder: Path) -> None:
@@ -15,3 +16,4 @@ def make_environments(folder: Path) -> None:
             f'#!/bin/sh\nexec "{sys.executable}" -m tests.benchmarks.peers.chain_peer "$3"\n'
         )
         interpreter.chmod(0o755)
+        shutil.copyfile(find_versions(library), folder / library / VERSIONS)

@@ -10,6 +10,7 @@ from benchmarks.papers.peers.config import PeerConfig, find_library
 from benchmarks.papers.peers.environments import (
     FOLDER_VARIABLE,
     LIBRARIES,
+    VERSIONS,
     find_interpreter,
 )
 from benchmarks.papers.peers.files import Sequences
@@ -157,10 +158,8 @@ def test_a_trial_of_settings_asks_no_test_question(tmp_path: Path) -> None:
 def test_a_failed_process_is_reported_with_its_reason(
     script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interpreter = tmp_path / "rectools" / "bin" / "python"
-    interpreter.parent.mkdir(parents=True)
-    interpreter.write_text(f"#!/bin/sh\n{script}\n")
-    interpreter.chmod(0o755)
+    make_environments(tmp_path)
+    (tmp_path / "rectools" / "bin" / "python").write_text(f"#!/bin/sh\n{script}\n")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(TrainingError, match=reason):
         _run(tmp_path / "work", 0, {"kind": "rectools_sasrec"})
@@ -189,6 +188,21 @@ def test_a_missing_environment_says_how_to_make_it(
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(TrainingError, match=r"peers\.environments replay"):
         find_interpreter("replay")
+
+
+@pytest.mark.parametrize("versions", [None, "numpy==1.0\n"])
+def test_an_environment_that_is_not_complete_is_made_again(
+    versions: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_environments(tmp_path)
+    made = tmp_path / "rectools" / VERSIONS
+    made.unlink()
+    if versions is not None:
+        made.write_text(versions)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(TrainingError, match=r"rectools is not complete.*environments rectools"):
+        find_interpreter("rectools")
+    assert find_interpreter("replay").exists()
 
 
 def test_every_kind_belongs_to_a_library() -> None:
