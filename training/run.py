@@ -237,7 +237,9 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
             "split, or bring users with events at more instants"
         )
     model = _build_model(run, split.dataset, split.is_training)
-    live = count_live(model.recommender, split.dataset)
+    # Where users are split, or leave one event out, others' test events may be before a validation
+    # question: no epoch is chosen by them.
+    live = count_live(model.recommender, split.dataset, split.is_known_before_test)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, split.dataset, split.is_training)
         state = FitState()
@@ -246,11 +248,11 @@ def fit_recommender(run: Run, events: TrainingEvents, items: pl.DataFrame | None
     counting = run.group.run_on_leader(
         lambda: tune_counting(split, exclude_seen=run.config.data.exclude_seen)
     )
+    live = None  # Its memory is free during the refit.
     if run.config.fit.refit_before_test:
-        live = None  # Of the smaller catalog; its memory is free during the refit.
         split = split.move_to_test(whole, run.config.data.predict)
         model = _refit(run, split.dataset, split.train_ends, state, model)
-        live = count_live(model.recommender, split.dataset)
+    live = count_live(model.recommender, split.dataset)
     model.recommender.to("cpu")
     return Fitted(whole, split, model, state, live, counting)
 

@@ -15,14 +15,13 @@ from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
-from model.wide import EventCounts, WideConfig
+from model.wide import WideConfig
 from tests import tiny
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import REFIT, RUN
 from training.data.dataset import Dataset
-from training.data.split import Split
+from training.data.split import LeaveOneOutConfig, Split
 from training.evaluation.counting import CountingSettings
-from training.evaluation.live_counts import count_live
 from training.fitting.fit import EpochReport
 from training.run import (
     Outcome,
@@ -213,26 +212,20 @@ def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("moves", "built"), [(False, 1), (True, 2)])
-def test_live_counts_are_built_once_per_catalog(
-    events: pl.DataFrame,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    moves: bool,
-    built: int,
-) -> None:
-    catalogs = []
-
-    def count(recommender: Recommender, dataset: Dataset) -> EventCounts | None:
-        catalogs.append(dataset.catalog)
-        return count_live(recommender, dataset)
-
-    monkeypatch.setattr("training.run.count_live", count)
-    fit = RUN.fit.model_copy(update={"epochs": 1, "refit_before_test": moves})
-    config = RUN.model_copy(update={"wide": WideConfig(), "fit": fit})
-    outcome = train(config, events, None, tmp_path, progress=RecordingProgress())
-    assert "model_live" in outcome.report.rows
-    assert len(catalogs) == built
+def test_no_epoch_is_chosen_by_test_events_of_others(events: pl.DataFrame, tmp_path: Path) -> None:
+    config = RUN.model_copy(update={"wide": WideConfig(), "split": LeaveOneOutConfig()})
+    is_test = pl.col("timestamp") == pl.col("timestamp").max().over("user_id")
+    # Items are numbered in the order of the rows.
+    known, tested = events.filter(~is_test), events.filter(is_test)
+    others = tested.with_columns(pl.col("item_id").reverse())
+    assert not others.equals(tested)
+    first, second = (
+        train(config, each, None, tmp_path / f"{number}", progress=RecordingProgress())
+        for number, each in enumerate(pl.concat([known, last]) for last in (tested, others))
+    )
+    assert [epoch.validation for epoch in first.epochs] == [
+        epoch.validation for epoch in second.epochs
+    ]
 
 
 @pytest.mark.slow

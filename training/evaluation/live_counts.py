@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from jaxtyping import Bool
 
 from model.popularity_table import PopularityTable
 from model.recommender import Recommender
@@ -12,14 +13,20 @@ from training.data.dataset import Dataset
 from training.data.event_counts import count_popularity
 
 
-def count_live(recommender: Recommender, dataset: Dataset) -> EventCounts | None:
-    """Count the popularity of items in all events; None for a recommender that reads no counts.
+def count_live(
+    recommender: Recommender, dataset: Dataset, known: Bool[np.ndarray, " events"] | None = None
+) -> EventCounts | None:
+    """Count the popularity of items; None for a recommender that reads no counts.
 
     What a query reads of it is from before its time. The followers are those of the training.
+
+    Args:
+        known: whether each event is counted; all are by default.
     """
     if recommender.counts is None:
         return None
-    popularity = count_popularity(dataset, np.ones(len(dataset), dtype=np.bool_))
+    counted = np.ones(len(dataset), dtype=np.bool_) if known is None else known
+    popularity = count_popularity(dataset, counted)
     return EventCounts(PopularityTable(popularity, whole=True), recommender.counts.followers)
 
 
