@@ -46,7 +46,6 @@ def run_library(
         budget_seconds=cell.peer_budget_seconds,
         monitor=cell.config.fit.monitor,
         threads=cell.threads,
-        clock="processor",
         report_evaluation=report,
     )
 
@@ -54,29 +53,30 @@ def run_library(
         code = digest_code()  # a new process reads the files as they are now
         with tempfile.TemporaryDirectory() as work:
             tried = replace_peer_settings(peer, changes)
-            fit = validate_peer(tried, split, data, Path(work), options)
-        assert fit.best is not None
+            trial = validate_peer(tried, split, data, Path(work), options)
         return TuningTrial(
             settings=changes,
-            value=fit.best,
+            value=trial.best,
             seed=cell.seed,
-            epochs=fit.best_epoch,
+            epochs=trial.best_epoch,
             code=code,
             curve=tuple(
                 CurvePoint(
                     epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
                 )
-                for seconds, epoch, metrics in fit.curve
+                for seconds, epoch, metrics in trial.curve
             ),
         )
 
     # One trial finds the epochs, if there is no choice.
     tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
     best = find_best(tuning.trials)
+    assert best.epochs is not None
     config = replace_peer_settings(peer, best.settings)
+    refit = config.model_copy(update={"epochs": best.epochs})
     code = digest_code()
     with tempfile.TemporaryDirectory() as work:
-        outcome = run_peer(config, whole, split, data, Path(work), options, epochs=best.epochs)
+        outcome = run_peer(refit, whole, split, data, Path(work), options)
     fit = outcome.fit
     counting = tune_counting(split, exclude_seen=data.exclude_seen)
     ranks_of = {
@@ -89,14 +89,14 @@ def run_library(
         ranks_of=ranks_of,
         questions=RankedQuestions.of(outcome.split, whole, data.predict, ranks_of, counting),
         curve=best.curve if best.seed == cell.seed else (),
-        epochs=fit.best_epoch,
-        seconds_per_epoch=fit.refit_seconds / fit.best_epoch,
-        best_epoch=fit.best_epoch,
+        epochs=best.epochs,
+        seconds_per_epoch=fit.fit_seconds / best.epochs,
+        best_epoch=best.epochs,
         parameters=fit.parameters,
         tuning=tuning,
         code=code,
         peer=PeerRun(
-            fit_seconds=round(fit.refit_seconds, 1),
+            fit_seconds=round(fit.fit_seconds, 1),
             test_seconds=round(fit.test_seconds, 1),
             peak_mib=round(fit.peak_mib),
             known_items=fit.known_items,

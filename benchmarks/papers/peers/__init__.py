@@ -1,4 +1,5 @@
 """Other libraries' models on the questions of a suite, ranked by the metrics of this project.
 
-`run.run_peer` writes a split as files, runs a library in its own environment, and ranks its scores.
+`run.validate_peer` writes a split as files, runs a library in its own environment, and returns its
+learning curve; `run.run_peer` fits it for the test, and ranks its scores.
 """

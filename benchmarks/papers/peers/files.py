@@ -101,7 +101,6 @@ class Task:
         seed: of weights, batches and negatives.
         threads: of the process.
         budget_seconds: fitting ends with the first epoch after these; validation is not counted.
-        clock: whether seconds of fitting are of the wall or of the processor.
         monitor: the validation metric of early stopping.
         exclude_seen: whether validation leaves out the items of the history.
         session_seconds: an event nearer to the user's event before is of the same session.
@@ -111,7 +110,6 @@ class Task:
     seed: int
     threads: int
     budget_seconds: float
-    clock: str
     monitor: str
     exclude_seen: bool
     session_seconds: int

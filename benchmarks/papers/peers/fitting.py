@@ -1,4 +1,4 @@
-"""The run of a peer in its own environment: fit with early stopping, refit, scores of the test.
+"""The run of a peer in its own environment: a fit with early stopping, or one for the test.
 
 Needs no package but numpy and jaxtyping, which the metrics of this project need. A runner of a
 library calls `run_task` with a function that builds its model.
@@ -71,9 +71,9 @@ class Peer(Protocol):
         """
 
 
-CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
-"""That of the processor does not count what other processes take; on one thread of an idle machine
-the two agree."""
+read_clock = time.process_time
+"""Seconds of the processor, which do not count what other processes take; on one thread of an idle
+machine they are those of the wall."""
 
 BuildPeer = Callable[[Task, Sequences], Peer]
 """Builds a model for training sequences that `cut_windows` returned, from the task's seed."""
@@ -96,37 +96,28 @@ def run_task(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> None:
 
 def _fit_and_score(folder: Path, build: BuildPeer, packages: tuple[str, ...]) -> dict[str, Any]:
     task = Task.read(folder / TASK)
-    read_clock = CLOCKS[task.clock]
     limits = task.settings["max_history"], task.settings["windows"] == "all"
-    fitting: Fitting | None = None
     if (folder / FIT).exists():
         sequences = Sequences.read(folder / FIT)
         peer = build(task, cut_windows(sequences, *limits))
         fitting = Fitting(peer, task, sequences, QuestionFile.read(folder / VALIDATION))
         fitting.run()
-    best_epoch = task.settings["epochs"] if fitting is None else fitting.best_epoch
-    refit_seconds = 0.0
-    if (folder / REFIT).exists():
-        sequences = Sequences.read(folder / REFIT)
-        began = read_clock()
-        peer = build(task, cut_windows(sequences, *limits))
-        peer.fit(best_epoch, _finish_refit_epoch)
-        refit_seconds = read_clock() - began
+        return {"curve": fitting.curve, "best_epoch": fitting.best_epoch}
+    sequences = Sequences.read(folder / REFIT)
     began = read_clock()
-    if (folder / TEST).exists():
-        test = QuestionFile.read(folder / TEST)
-        write_scores(folder / SCORES, peer, task, sequences, test, withheld=False)
-        if task.settings.get("relative_time"):
-            write_scores(folder / SCORES_WITHHELD, peer, task, sequences, test, withheld=True)
+    peer = build(task, cut_windows(sequences, *limits))
+    peer.fit(task.settings["epochs"], _finish_refit_epoch)
+    fit_seconds = read_clock() - began
+    began = read_clock()
+    test = QuestionFile.read(folder / TEST)
+    write_scores(folder / SCORES, peer, task, sequences, test, withheld=False)
+    if task.settings.get("relative_time"):
+        write_scores(folder / SCORES_WITHHELD, peer, task, sequences, test, withheld=True)
     return {
-        "curve": [] if fitting is None else fitting.curve,
-        "best_epoch": best_epoch,
         "parameters": peer.parameters,
         "known_items": int(peer.known.sum()),
-        "fit_seconds": 0.0 if fitting is None else fitting.seconds,
-        "refit_seconds": refit_seconds,
+        "fit_seconds": fit_seconds,
         "test_seconds": read_clock() - began,
-        "cpu_seconds": time.process_time(),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in packages},
@@ -158,7 +149,6 @@ class Fitting:
         self.validation_seconds = 0.0
         self._peer = peer
         self._task = task
-        self._read_clock = CLOCKS[task.clock]
         self._sequences = sequences
         self._questions = questions
         self._chosen = sample_questions(len(questions), task.settings["validation_questions"])
@@ -169,18 +159,18 @@ class Fitting:
 
     def run(self) -> None:
         """Fit until the budget, the epochs or the patience is used up."""
-        self._began = self._read_clock()
+        self._began = read_clock()
         self._peer.fit(self._task.settings["epochs"], self._finish_epoch)
 
     def _finish_epoch(self) -> bool:
-        ended = self._read_clock()
+        ended = read_clock()
         self.seconds += ended - self._began
         self._epoch += 1
         settings = self._task.settings
         is_last = self.seconds >= self._task.budget_seconds or self._epoch == settings["epochs"]
         if is_last or self._epoch % settings["evaluate_every"] == 0:
             self._evaluate(ended)
-        self._began = self._read_clock()
+        self._began = read_clock()
         self.validation_seconds += self._began - ended
         return is_last or self._evaluations_since >= settings["patience"]
 
@@ -190,7 +180,7 @@ class Fitting:
         metrics = rank_questions(
             self._peer, task, self._sequences, self._questions, self._chosen
         ).summarise()
-        seconds = self.seconds + self.validation_seconds + self._read_clock() - began
+        seconds = self.seconds + self.validation_seconds + read_clock() - began
         self.curve.append((round(seconds, 3), self._epoch, metrics))
         print(PROGRESS + json.dumps(self.curve[-1]), flush=True)
         self._evaluations_since += 1

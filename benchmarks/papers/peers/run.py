@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,10 +38,6 @@ from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that bound the threads of a peer's process."""
 
-Clock = Literal["wall", "processor"]
-"""What seconds of a peer's process are of. Those of the processor do not count what other processes
-take; on one thread of an idle machine the two agree."""
-
 Evaluation = tuple[float, int, dict[str, float]]
 """Seconds of fitting, epoch and validation metrics."""
 
@@ -53,30 +49,36 @@ ERROR_LINES = 3
 
 
 @dataclass(frozen=True)
-class PeerFit:
-    """How a peer was fitted; seconds are of `FitOptions.clock`.
+class PeerTrial:
+    """How a peer learned, with early stopping.
 
     Attributes:
-        curve: seconds of fitting and validation, epoch and metrics, after every evaluation.
-        best_epoch: the first epoch with the best validation metric, or the epochs that were given.
-        best: that metric; None without validation.
-        fit_seconds: of the fit, without validation.
-        refit_seconds: of the second fit, on the validation events too.
+        curve: processor seconds of fitting and validation, epoch and metrics, after every
+            evaluation.
+        best_epoch: the first epoch with the best validation metric.
+        best: that metric.
+    """
+
+    curve: tuple[Evaluation, ...]
+    best_epoch: int
+    best: float
+
+
+@dataclass(frozen=True)
+class PeerFit:
+    """How a peer was fitted on all events before the test; seconds are of the processor.
+
+    Attributes:
+        fit_seconds: of the fit.
         test_seconds: of the scores of the test questions.
-        cpu_seconds: processor time of the whole process.
         peak_mib: largest resident set of the process.
         parameters: number of learned parameters.
         known_items: catalog items that the model knows.
         versions: of Python and of the packages.
     """
 
-    curve: tuple[Evaluation, ...]
-    best_epoch: int
-    best: float | None
     fit_seconds: float
-    refit_seconds: float
     test_seconds: float
-    cpu_seconds: float
     peak_mib: float
     parameters: int
     known_items: int
@@ -89,7 +91,7 @@ class PeerOutcome:
 
     Attributes:
         fit: how it was fitted.
-        split: the split of the test questions; its catalog is that of the second fit.
+        split: the split of the test questions; its catalog is that of the fit.
         given: ranks with the query time, for a model that reads it.
         withheld: ranks with the time of the last event in its place; None for other models.
     """
@@ -105,9 +107,9 @@ class FitOptions(NamedTuple):
 
     Attributes:
         seed: of weights and batches.
-        budget_seconds: a fit with validation ends with the first epoch after these.
+        budget_seconds: a fit with validation ends with the first epoch after these seconds of the
+            processor, which do not count what other processes take.
         threads: of the process.
-        clock: what all seconds are of, those of the budget and of the outcome.
         monitor: the validation metric of early stopping.
         report_evaluation: receives every point of the learning curve.
     """
@@ -116,8 +118,25 @@ class FitOptions(NamedTuple):
     budget_seconds: float
     monitor: str = "ndcg@10"
     threads: int = 1
-    clock: Clock = "wall"
     report_evaluation: ReportEvaluation = lambda _: None
+
+
+def validate_peer(
+    config: PeerConfig, split: Split, data: DataConfig, work: Path, options: FitOptions
+) -> PeerTrial:
+    """Fit a peer on the training events, with early stopping: one trial of its settings.
+
+    Args:
+        work: an empty folder for the files of the process.
+
+    Raises:
+        TrainingError: if there is no environment, or the library failed.
+        DivergedError: if a score is NaN.
+    """
+    result = _run(config, split, None, data, work, options)
+    curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result["curve"])
+    best = max(metrics[options.monitor] for _, _, metrics in curve)
+    return PeerTrial(curve, result["best_epoch"], best)
 
 
 def run_peer(
@@ -127,45 +146,28 @@ def run_peer(
     data: DataConfig,
     work: Path,
     options: FitOptions,
-    *,
-    epochs: int | None = None,
 ) -> PeerOutcome:
-    """Fit a peer with early stopping, then again for the best epochs; rank the test questions.
+    """Fit a peer for all of its epochs on the events before the test; rank the test questions.
 
     Args:
+        config: with the number of epochs that a trial has found.
         whole: the data set that was split.
         data: whether seen items are left out, and sampled metrics are computed.
         work: an empty folder for the files of the process.
-        epochs: of one fit on training and validation events, without early stopping; a trial has
-            found them.
 
     Raises:
         TrainingError: if there is no environment, or the library failed.
         DivergedError: if a score is NaN.
     """
-    if epochs is not None:
-        config = config.model_copy(update={"epochs": epochs})
     final = split.move_to_test(whole, data.predict)
-    fit = _run(config, split if epochs is None else None, final, data, work, options)
+    result = _run(config, None, final, data, work, options)
     withheld = work / SCORES_WITHHELD
     return PeerOutcome(
-        fit=fit,
+        fit=PeerFit(**result),
         split=final,
         given=rank_scores(work / SCORES, final, data),
         withheld=rank_scores(withheld, final, data) if withheld.exists() else None,
     )
-
-
-def validate_peer(
-    config: PeerConfig, split: Split, data: DataConfig, work: Path, options: FitOptions
-) -> PeerFit:
-    """Fit a peer as `run_peer` does, without refit and test: one trial of its settings.
-
-    Raises:
-        TrainingError: if there is no environment, or the library failed.
-        DivergedError: if a score is NaN.
-    """
-    return _run(config, split, None, data, work, options)
 
 
 def rank_scores(file: Path, split: Split, data: DataConfig) -> Ranks:
@@ -193,7 +195,8 @@ def _run(
     data: DataConfig,
     work: Path,
     options: FitOptions,
-) -> PeerFit:
+) -> dict[str, Any]:
+    """Run the process of a peer: a trial on a split, or a fit for the test of a final one."""
     shuffle_seed = options.seed if config.shuffle_instants else None
     export_split(work, split, final, shuffle_seed=shuffle_seed)
     Task(
@@ -201,7 +204,6 @@ def _run(
         seed=options.seed,
         threads=options.threads,
         budget_seconds=options.budget_seconds,
-        clock=options.clock,
         monitor=options.monitor,
         exclude_seen=data.exclude_seen,
         session_seconds=SESSION_SECONDS,
@@ -216,9 +218,7 @@ def _run(
     result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     if PROBLEM in result:
         raise DivergedError(f"{config.kind}: {result[PROBLEM]}")
-    curve = tuple((seconds, epoch, metrics) for seconds, epoch, metrics in result.pop("curve"))
-    best = max((metrics[options.monitor] for _, _, metrics in curve), default=None)
-    return PeerFit(curve=curve, best=best, **result)
+    return result
 
 
 def _call(command: list[str], threads: int, report_evaluation: ReportEvaluation) -> None:

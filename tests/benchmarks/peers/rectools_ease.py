@@ -14,7 +14,7 @@ ITEMS, USERS, LENGTH, REGULARIZATION = 12, 40, 6, 3.0
 def main() -> None:
     """Fit, and compare the scores of some histories; row 3 is in no sequence."""
     settings = {"kind": "rectools_ease", "regularization": REGULARIZATION}
-    task = Task(settings, 0, 1, 60.0, "wall", "ndcg@10", exclude_seen=True, session_seconds=3_600)
+    task = Task(settings, 0, 1, 60.0, "ndcg@10", exclude_seen=True, session_seconds=3_600)
     rng = np.random.default_rng(0)
     known = np.setdiff1d(np.arange(1, ITEMS + 1), [3])
     rows = rng.choice(known, (USERS, LENGTH)).astype(np.int32)  # with repeats

@@ -39,7 +39,7 @@ def main() -> None:
         "relative_time": sys.argv[1] == "rectools_hstu",
         "relative_positions": True,
     }
-    task = Task(settings, 0, 1, 60.0, "wall", "ndcg@10", exclude_seen=False, session_seconds=3_600)
+    task = Task(settings, 0, 1, 60.0, "ndcg@10", exclude_seen=False, session_seconds=3_600)
     rng = np.random.default_rng(0)
     rows = rng.integers(1, ITEMS + 1, (USERS, LENGTH), dtype=np.int32)
     began = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * MICROSECONDS

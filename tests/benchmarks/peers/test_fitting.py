@@ -39,7 +39,6 @@ def _task(**changed: object) -> Task:
         seed=0,
         threads=1,
         budget_seconds=60.0,
-        clock="wall",
         monitor="accuracy",
         exclude_seen=False,
         session_seconds=3_600,

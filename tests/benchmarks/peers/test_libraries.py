@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.environments import CODE, FOLDER_VARIABLE, find_interpreter
-from benchmarks.papers.peers.run import FitOptions, run_peer
+from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
 from tests.benchmarks.peers.small_splits import split_chains
 from training.config import DataConfig
 
@@ -43,17 +43,15 @@ def test_a_library_learns_a_chain(kind: int, settings: dict[str, object], tmp_pa
         }
         | settings
     )
-    outcome = run_peer(
-        config,
-        whole,
-        split,
-        DataConfig(predict=predict),
-        tmp_path,
-        FitOptions(seed=0, budget_seconds=40, monitor="accuracy"),
-    )
+    data, options = DataConfig(predict=predict), FitOptions(0, 40, monitor="accuracy")
+    for folder in ("trial", "test"):
+        (tmp_path / folder).mkdir()
+    trial = validate_peer(config, split, data, tmp_path / "trial", options)
+    found = config.model_copy(update={"epochs": trial.best_epoch})
+    outcome = run_peer(found, whole, split, data, tmp_path / "test", options)
     # A random order of the items has 1/12.
     assert outcome.given.accuracy().mean() > 0.5
-    assert outcome.fit.curve[-1][0] > 0
+    assert trial.curve[-1][0] > 0
     assert outcome.fit.parameters > 16 * 12
     assert outcome.fit.versions["torch"].startswith("2.13.0")
     assert (outcome.withheld is not None) == (config.kind == "rectools_hstu")
