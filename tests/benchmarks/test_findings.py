@@ -43,6 +43,15 @@ def test_a_ratio_over_nothing_is_an_error(suite: Suite, tmp_path: Path) -> None:
         compared(tmp_path, wrong, {"mercer": [60], "positional": [0]})
 
 
+def test_the_recall_of_repeats_and_of_new_items_can_be_named(suite: Suite, tmp_path: Path) -> None:
+    text = "{mercer repeats}, {mercer new_items}; {popular_all_time new_items}"
+    written = suite.model_copy(update={"findings": text})
+    check_figures(written)
+    # Every fourth target is a repeat; 60 of a hundred are ranked first, by popularity 10.
+    page = compared(tmp_path, written, {"mercer": [60]})
+    assert "\n\n60.00, 60.00; 9.33" in page
+
+
 @pytest.mark.parametrize(
     "figure", ["mercer after_gap", "merceer", "mercer - counting - x", "mercer / x", "mercer mrrr"]
 )

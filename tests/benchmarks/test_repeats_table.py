@@ -69,10 +69,10 @@ def test_several_targets_of_a_question_are_averaged_first(tmp_path: Path) -> Non
         }
     )
     of_several = Comparison(comparison.suite, comparison.measured, several)
-    is_repeat = several.is_repeat
-    assert of_several.list_recalls("mercer", 1, is_repeat) == pytest.approx([0.8, 1.0])
+    assert of_several.list_recalls("mercer", "repeats") == pytest.approx([0.8, 1.0])
     # Of the first question's 26 new items 0 and 5, of the other 49 questions none.
-    assert of_several.list_recalls("mercer", 1, ~is_repeat) == pytest.approx([0.0, 5 / 26 / 50])
+    of_new_items = of_several.list_recalls("mercer", "new_items")
+    assert of_new_items == pytest.approx([0.0, 5 / 26 / 50])
 
 
 @pytest.mark.parametrize("repeats", [0, 100])

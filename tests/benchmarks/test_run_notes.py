@@ -59,6 +59,31 @@ def with_curve(
     return MeasuredRow(row.row, (*row.records[:-1], last))
 
 
+def test_what_losses_compare_a_target_with_is_said(suite: Suite, tmp_path: Path) -> None:
+    mercer, positional = ranked_rows(tmp_path, suite, {"mercer": [60], "positional": [40]})
+    default = replace(mercer, row=mercer.row.model_copy(update={"role": "default"}))
+    configs: list[Settings] = [
+        {"loss": "softmax", "negatives": 256, "max_history": 50},
+        {"loss": "CE", "negatives": None, "max_history": 50},
+        {"loss": "CE", "negatives": 32, "max_history": 50},
+        {"regularization": 1.0, "max_history": 50},
+    ]
+    peers = [
+        MeasuredRow(
+            positional.row.model_copy(update={"role": "peer", "label": label}),
+            (positional.records[0].model_copy(update={"config": config}),),
+        )
+        for label, config in zip("ABCD", configs, strict=True)
+    ]
+    comparison = Comparison.read(tmp_path, suite, [default])
+    page = render_suite(suite, [default, *peers], comparison)
+    # The catalog has 20 items, above which the softmax of the suite's base is not sampled.
+    assert (
+        " Their losses compare a target with all items, of A, B; 32 drawn for each, of C. "
+        "That of the default: with all items.\n"
+    ) in page
+
+
 def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "best after the last epoch" not in page

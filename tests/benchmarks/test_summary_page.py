@@ -82,15 +82,19 @@ def test_data_sets_where_times_help_are_named(tmp_path: Path) -> None:
     control = DEFAULT.replace('label = "Degree 2"\nrole = "rival"', 'label = "No times"')
     control = control.replace('name = "degree_2"', f'name = "{CONTROL_OF_TIMES}"')
     begins = "\nTimes in place of positions in its encoder are shown to help on "
+    below = "On A tiny world it is below popularity, so that lead is not the worth of times alone."
+    # Popularity has 10.
     for right, text in (
         (40, "A tiny world (**+21.00** ("),
-        (61, "no data set, and not on A tiny world (+0.00 ("),
+        (8, "A tiny world (**+53.00** ("),
+        (61, "no data set. That they help is not shown on A tiny world (+0.00 ("),
     ):
         page = page_of(
             tmp_path / str(right), {"mercer": [60, 62], CONTROL_OF_TIMES: [right]}, control
         )
         assert begins + text in page
-        assert "). That control keeps the wide part" in page
+        assert "). The control with positions keeps the wide part" in page
+        assert (below in page) == (right == 8)
     assert begins not in page_of(tmp_path / "none", {"mercer": [60, 62]}, control)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
@@ -28,6 +28,10 @@ DRAWS = 2_000
 
 LEAST_USERS = 10
 """Fewer users with a question have no interval: resamples of so few are nearly all the same."""
+
+
+TargetKind = Literal["repeats", "new_items"]
+"""Targets that the history of their question holds, or the others."""
 
 
 class Resamples(NamedTuple):
@@ -281,23 +285,27 @@ class Comparison:
                     "delete the newest record and run its row again"
                 )
 
-    def list_recalls(
-        self, name: str, k: int, is_selected: Bool[np.ndarray, " targets"]
-    ) -> list[float]:
-        """Compute the recall of some of the targets, for every seed; a reference has one.
+    @property
+    def recommended_items(self) -> int:
+        """How many items recall is of: one where accuracy is plotted, otherwise ten."""
+        return 1 if self.suite.plot == "accuracy" else 10
 
-        Args:
-            k: how many items are recommended.
-            is_selected: the targets, of which recall is averaged over the questions that have any.
+    def list_recalls(self, name: str, kind: TargetKind) -> list[float]:
+        """Compute the recall of targets of a kind, for every seed; a reference has one.
+
+        It is averaged over the questions that have such a target.
 
         Raises:
             TrainingError: if the row or reference has no comparable record.
         """
+        is_repeat = self.questions.is_repeat
+        is_selected = is_repeat if kind == "repeats" else ~is_repeat
         recalls = []
         for each in self._read_ranks(name):
             question = each.question[is_selected]
             selected = replace(each, ranks=each.ranks[is_selected], question=question)
-            recalls.append(float(selected.recall(k)[np.unique(question)].mean()))
+            recall = selected.recall(self.recommended_items)
+            recalls.append(float(recall[np.unique(question)].mean()))
         return recalls
 
     def _read_ranks(self, name: str, ranker: str = MODEL) -> list[Ranks]:

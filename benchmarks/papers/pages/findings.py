@@ -5,6 +5,7 @@ A text names a figure in braces, and the page shows its value:
     {kairos}                     the suite's plot metric on all questions, mean over seeds
     {kairos after_a_gap}         on the questions after a gap
     {kairos withheld}, {.. live} without the query time; with live popularity
+    {kairos repeats}, {.. new_items}  the recall@10 of targets in the history; of the others
     {kairos mrr}                 another metric of the suite
     {kairos - mercer}            a difference on all questions, with its 95 % interval
     {kairos - mercer after_a_gap}
@@ -70,6 +71,9 @@ def fill_in_figures(
                     apart = [comparisons[each] for each in (name, other) if each in comparisons]
                     used = apart[0] if len(apart) == 1 else comparison
                     return format_lead(suite, used.compare(name, other, _parse_subset(subset)))
+                case [name, "repeats" | "new_items" as part] if comparison is not None:
+                    recalls = comparison.list_recalls(name, part)
+                    return format_figure(suite, statistics.mean(recalls))
                 case [name, part]:
                     return format_figure(suite, _average(suite, measured, name, part))
         except (
@@ -108,6 +112,8 @@ def check_figures(suite: Suite) -> None:
                 continue
             case [name, "live"] if name in rows and _counts_live(suite, name):
                 continue
+            case [name, "repeats" | "new_items"] if name in compared and not suite.excludes_seen:
+                continue
             case [name, metric] if name in names and metric in suite.metrics:
                 continue
         raise _refuse(suite, figure)
@@ -139,9 +145,10 @@ def _list_unrecorded(
         first, rest = figure.split()[:1], figure.split()[1:]
         names = {*first, *rest[1:2]} if rest[:1] in (["-"], ["/"]) else {*first}
         missing += sorted(names & rows - recorded)
-        if rest[:1] == ["-"] and comparison is not None:
+        is_of_ranks = rest[:1] in (["-"], ["repeats"], ["new_items"])
+        if is_of_ranks and comparison is not None:
             missing += [name for name in sorted(names & recorded) if not comparison.has(name)]
-        elif rest[:1] == ["-"]:
+        elif is_of_ranks:
             missing += sorted(names)
     return missing
 

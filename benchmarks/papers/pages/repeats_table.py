@@ -4,7 +4,9 @@ Paper: Li, Jullien, Ariannezhad and de Rijke, "A Next Basket Recommendation Real
     2023: whether a model repeats or explores well are two questions.
 """
 
-from benchmarks.papers.harness.comparison import Comparison
+from typing import get_args
+
+from benchmarks.papers.harness.comparison import Comparison, TargetKind
 from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.pages.figures import format_row, format_spread, name_metric
 
@@ -19,8 +21,7 @@ def render_repeats_table(comparison: Comparison | None) -> str:
     is_repeat = comparison.questions.is_repeat
     if is_repeat.all() or not is_repeat.any():
         return ""
-    suite = comparison.suite
-    k = 1 if suite.plot == "accuracy" else 10
+    suite, k = comparison.suite, comparison.recommended_items
     head = [
         f"repeats: {is_repeat.mean():.0%} of {len(is_repeat):,} targets",
         name_metric(suite, f"recall@{k} of repeats"),
@@ -31,6 +32,6 @@ def render_repeats_table(comparison: Comparison | None) -> str:
     }
     lines = [format_row(head), format_row(["---", "---:", "---:"])]
     for name, label in labels.items():
-        columns = (comparison.list_recalls(name, k, each) for each in (is_repeat, ~is_repeat))
+        columns = (comparison.list_recalls(name, kind) for kind in get_args(TargetKind))
         lines.append(format_row([label, *(format_spread(suite, values) for values in columns)]))
     return "\n".join(lines)

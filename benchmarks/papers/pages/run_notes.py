@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from benchmarks.papers.harness.comparison import Comparison
-from benchmarks.papers.harness.measured_rows import MeasuredRow
+from benchmarks.papers.harness.measured_rows import MeasuredRow, find_default
 from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.search import find_best
 from benchmarks.papers.harness.settings import Settings
@@ -73,8 +73,8 @@ def _format(value: JsonValue) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """Format what the peers were given: time, and events of a history."""
+def format_peers(suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None) -> str:
+    """Format what the peers were given: time, events of a history, and negatives."""
     peers = [each for each in measured if each.row.role == "peer"]
     if not peers:
         return ""
@@ -89,8 +89,36 @@ def format_peers(suite: Suite, measured: list[MeasuredRow]) -> str:
         f"{suite.peer_budget_seconds:g} CPU seconds{longer}; the fit for the test takes as many "
         "epochs as were best. Those of transformers have the width and heads of the suite's base "
         "recipe, unless their rows set others. Latest "
-        f"events of a history that peers read: {', '.join(read)}."
+        f"events of a history that peers read: {', '.join(read)}.{_format_losses(peers)}"
+        f"{_format_own_loss(measured, comparison)}"
     )
+
+
+def _format_losses(peers: list[MeasuredRow]) -> str:
+    """Format what the losses of peers compare a target with."""
+    configs = {each.row.label: each.records[0].config for each in peers}
+    sampled = {
+        label: config["negatives"]
+        for label, config in configs.items()
+        if config.get("loss") != "softmax" and config.get("negatives") is not None
+    }
+    whole = [label for label in configs if label not in sampled and "loss" in configs[label]]
+    parts = [f"all items, of {', '.join(whole)}"] * bool(whole)
+    parts += [f"{count} drawn for each, of {label}" for label, count in sampled.items()]
+    return f" Their losses compare a target with {'; '.join(parts)}." * bool(parts)
+
+
+def _format_own_loss(measured: list[MeasuredRow], comparison: Comparison | None) -> str:
+    """Format what the softmax of the default compares a target with."""
+    default = find_default(measured)
+    fit = {} if default is None else default.records[0].config.get("fit")
+    loss = fit.get("loss") if isinstance(fit, dict) else None
+    if comparison is None or not isinstance(loss, dict) or loss.get("kind") != "softmax":
+        return ""
+    above, negatives = loss.get("sample_above"), loss.get("negatives")
+    assert isinstance(above, int)
+    is_sampled = comparison.questions.items > above
+    return f" That of the default: with {f'{negatives} per batch' if is_sampled else 'all items'}."
 
 
 def format_rising(measured: list[MeasuredRow]) -> str:

@@ -26,6 +26,9 @@ README_ROLES = ("reference", "rival", "peer", "method", "variant")
 CONTROL_OF_TIMES = "kairos_positional"
 """The row of the default whose encoder has positions in place of times."""
 
+POPULARITIES = frozenset({"popular_all_time", "popular_last_week"})
+"""The references that know no user."""
+
 README_OPENING, README_CLOSING = "<!-- results -->", "<!-- rendered from the records -->"
 """The markers around the table in the README."""
 
@@ -45,12 +48,15 @@ It is compared with *references*, which count; *rivals*, published methods made 
 baskets, in our implementation; *peers*, models of other libraries, run by those libraries; other
 published *methods*, in our implementation; *variants*, the default with another published way to
 read time; and *controls*, the default without a part. [docs/models.md](models.md) describes them,
-with their papers; terms are in the [glossary](glossary.md). A trial of a peer ends by patience,
-after some evaluations without a better one, or with the epoch in which its fit has taken about the
-processor time of a whole run of the default: BUDGETS times it, without validation, unless its row
-names another time. *After a gap* are the questions later than the last event of their history:
-nearly half of MovieLens-100k's questions have the timestamp of that event, so nobody could have
-asked them, and most of its others are within an hour of it.
+with their papers; terms are in the [glossary](glossary.md). Settings of rivals and peers were
+chosen on the validation questions, in a few trials; methods train as the default does, without a
+search. So no row is the best that its method can reach. A trial of a peer ends after some
+evaluations without a better one, or with the epoch in which its fit, without validation, has taken
+BUDGETS times the processor time of a whole run of the default.
+
+*After a gap* are the questions later than the last event of their history: nearly half of
+MovieLens-100k's questions have the timestamp of that event, so nobody could have asked them, and
+most of its others are within an hour of it.
 
 A lead is the mean difference of one metric on the same test questions, with its 95 % interval:
 users are resampled with all their questions, and so are the seeds of both sides. It is an interval
@@ -79,7 +85,7 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         "## Where Kairos is not ahead\n",
         _sum_up(results),
         _sum_up_times(results),
-        "In figures, how many it is ahead of, of those that were run:\n",
+        _introduce_counts(results),
         _render_counts(results),
         "",
         *(_render_limits(result) for result in results),
@@ -87,9 +93,8 @@ def render_summary(results: Sequence[SuiteResult], suites: Sequence[MeasuredSuit
         "## In one picture\n",
         "![Leads of the default on every data set](../benchmarks/papers/plots/leads.svg)\n",
         "The default's lead in percent of the other's own figure: over the best reference and the\n"
-        "best method, and over every rival, peer, variant and control. Dots to the right of the\n"
-        "line are behind the default. Each panel has its own axis: linear to 20 %, logarithmic\n"
-        "beyond.\n",
+        "best method, and over every rival, peer, variant and control. Right of the line the\n"
+        "default is ahead. Each panel has its own axis: linear to 20 %, logarithmic beyond.\n",
         "## In figures\n",
         _render_table(results),
         "",
@@ -115,13 +120,19 @@ def update_readme(page: str, results: Sequence[SuiteResult]) -> str:
 
 def _format_budgets(results: Sequence[SuiteResult]) -> str:
     """Format the range of what peers are given, in runs of the default of their suite."""
-    budgets = [
-        result.suite.peer_budget_seconds
-        / statistics.mean(record.cpu_seconds for record in result.default.records)
-        for result in results
-        if result.count_runs("peer")[1]
-    ]
-    return f"{min(budgets):.2f} to {max(budgets):.2f}" if budgets else "one"
+    usual: list[float] = []
+    own: list[float] = []
+    for result in results:
+        cost = statistics.mean(record.cpu_seconds for record in result.default.records)
+        for row in (row for row in result.suite.rows if row.role == "peer"):
+            budgets = usual if row.budget_seconds is None else own
+            budgets.append(result.suite.get_budget(row) / cost)
+    if not usual:
+        return "some"
+    text = f"{min(usual):.2f} to {max(usual):.2f}"
+    if own:
+        text += f" times, in rows with a budget of their own {min(own):.2f} to {max(own):.2f}"
+    return text
 
 
 def _sum_up(results: Sequence[SuiteResult]) -> str:
@@ -163,25 +174,54 @@ def _sum_up_times(results: Sequence[SuiteResult]) -> str:
     Empty if no suite has a record of that control.
     """
     shown: list[str] = []
+    below: list[str] = []
     level: list[str] = []
     for result in results:
         control = next((each for each in result.opponents if each.name == CONTROL_OF_TIMES), None)
         if control is not None:
             title = result.suite.title.partition(":")[0]
             named = f"{title} ({format_lead(result.suite, control.lead)})"
-            (shown if control.lead.low > 0 else level).append(named)
+            if control.lead.low > 0:
+                shown.append(named)
+                below += [title] * _is_below_popularity(result, control)
+            else:
+                level.append(name_headline(result.suite, named))
     if not shown and not level:
         return ""
-    first = "Times in place of positions in its encoder are shown to help on no data set"
+    sentences = ["Times in place of positions in its encoder are shown to help on no data set."]
     if shown:
-        first = (
-            f"Times in place of positions in its encoder are shown to help on {'; '.join(shown)}"
-        )
-    return (
-        first
-        + f", and not on {'; '.join(level)}" * bool(level)
-        + (". That control keeps the wide part, which reads times itself.\n")
+        sentences = [
+            f"Times in place of positions in its encoder are shown to help on {'; '.join(shown)}."
+        ]
+    sentences += [f"That they help is not shown on {'; '.join(level)}."] * bool(level)
+    sentences += ["The control with positions keeps the wide part, which reads times itself."]
+    sentences += [
+        f"On {'; '.join(below)} it is below popularity, so that lead is not the worth of times "
+        "alone."
+    ] * bool(below)
+    return " ".join(sentences) + "\n"
+
+
+def _is_below_popularity(result: SuiteResult, control: Opponent) -> bool:
+    """Return whether a control has a smaller figure than popularity, of all time or recent."""
+    popularities = [each.mean for each in result.opponents if each.name in POPULARITIES]
+    return control.mean < max(popularities, default=0.0)
+
+
+def _introduce_counts(results: Sequence[SuiteResult]) -> str:
+    """Say what the counts below are of."""
+    text = (
+        "In figures, how many it is ahead of, of those that were run; rows of one method with "
+        "other settings count apart."
     )
+    titles = [
+        result.suite.title.partition(":")[0] for result in results if result.suite.excludes_seen
+    ]
+    text += (
+        f" Rivals made for repeats have none to count where items of the history are left out: "
+        f"{'; '.join(titles)}."
+    ) * bool(titles)
+    return text + "\n"
 
 
 def _render_counts(results: Sequence[SuiteResult]) -> str:

@@ -80,14 +80,16 @@ LEGEND = """\
 - In labels: *pointing at repeats*, an encoder that adds scores of the history's own items
   (`repeats`); *targets of the next basket*, a training in which targets of the same basket weigh a
   tenth of others or less (`session_weight`); *five times the time*, a budget of that much more. A
-  plain encoder is one of the suite's base recipe, without a wide part; the calendar, periods of a
-  day, a week and a year.
+  plain encoder is one of the suite's base recipe, without a wide part and without the calendar,
+  periods of a day, a week and a year; where baskets are predicted it points at repeats, and reads
+  the items of a basket one after another.
 - The reference *counting* chooses its three settings on the validation questions (*frozen* and
   *live* are explained below); *Counting, with constants* has those that our encoder `counting` has
   by default.
 - Methods train as the default does: the same tokens per step, learning rates, starting item
-  vectors, weights of targets, maximum number of epochs and patience; SLRC too, at rates of its own
-  and the best of three trials. What a row changes is in its suite.
+  vectors, weights of targets, maximum number of epochs and patience, without a search; SLRC, at
+  rates of its own, RMTPP and TimeJoint have the best of three trials. What a row changes is in its
+  suite.
 - Variants have no periods of the calendar, which neither method has. The one with TO-RoPE, which is
   ours after its abstract and public summaries, as its authors publish no code, has no table of
   positions, since it turns by order, and feed-forward layers of 256, which bring its parameters
@@ -104,6 +106,8 @@ LEGEND = """\
   of a lead; only counting, live, and the default's lead over it count up to each question. Where
   each user's last event is the question (MovieLens-100k), or users are split (Stack Overflow),
   models learn from other users' later events, as in papers and as no deployment can.
+- Where items of the history are left out (MovieLens, Yelp), *personal frequency* and *repeat the
+  last item* have popularity alone, and its figures.
 - With the query time withheld a model is queried as of the user's last event. Popularity is that of
   then, too, often weeks older than the frozen one: the difference is not the worth of the query
   time alone.
@@ -130,9 +134,10 @@ LEGEND = """\
   two standard errors. In the plots of metrics references have no colour.
 - Peers predict the next item, also where baskets are predicted: items of a basket follow each
   other, so there a peer's figure is of another task than its training. A peer has one to five
-  trials, a rival that only counts up to a hundred where one takes seconds. Where the default gives
-  targets within a session less weight (`session_weight`), so do the peers of RecTools; RePlay
-  weighs all targets alike.
+  trials; a rival that only counts has up to a hundred, fewer where one takes minutes. Where
+  the default gives targets within a session less weight (`session_weight`), so do the peers of
+  RecTools; RePlay weighs all targets alike. EASE is fitted by RecTools and scored by us
+  ([peers](peers/README.md)).
 """
 
 QUICK_LOOK = (
@@ -190,7 +195,7 @@ def render_suite(
     if not is_quick:
         parts += [
             format_cost(measured),
-            format_peers(suite, measured),
+            format_peers(suite, measured, comparison),
             format_rising(measured),
             format_ends(suite, measured, comparison),
             format_missing(suite, measured, comparison, of_other_data),
