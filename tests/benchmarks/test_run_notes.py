@@ -1,6 +1,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import MeasuredRow
 from benchmarks.papers.harness.measured_suite import read_measured_suites
@@ -82,6 +84,20 @@ def test_what_losses_compare_a_target_with_is_said(suite: Suite, tmp_path: Path)
         " Their losses compare a target with all items, of A, B; 32 drawn for each, of C. "
         "That of the default: with all items.\n"
     ) in page
+
+
+@pytest.mark.parametrize(("cpu_seconds", "ratio"), [(8, "2.0"), (4.4, None)])
+def test_machines_of_other_speeds_are_named(
+    suite: Suite, measured: list[MeasuredRow], cpu_seconds: float, ratio: str | None
+) -> None:
+    mercer = with_curve(measured[0], [0.1, 0.3, 0.2, 0.2])
+    first = mercer.records[-1]
+    last = first.curve[-1].model_copy(update={"cpu_seconds": cpu_seconds})
+    second = first.model_copy(update={"curve": (*first.curve[:-1], last)})
+    page = render_suite(suite, [MeasuredRow(mercer.row, (first, second))])
+    text = f"differ: the CPU seconds of an epoch by up to {ratio} times between seeds of a row."
+    assert (text in page) == (ratio is not None)
+    assert ("Machines of one name" in page) == (ratio is not None)
 
 
 def test_rows_that_were_still_rising_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:

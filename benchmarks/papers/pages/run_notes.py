@@ -19,6 +19,10 @@ LIMITED_BY_ONE = frozenset(
 """Settings of searches that cannot be more than one or, of groups, less."""
 
 
+LEAST_SPEED_RATIO = 1.2
+"""How much the speeds of machines differ at least, to be worth a sentence."""
+
+
 def format_runs(measured: list[MeasuredRow]) -> str:
     """Format the machines and the days of the records."""
     records = [record for each in measured for record in each.records]
@@ -29,7 +33,28 @@ def format_runs(measured: list[MeasuredRow]) -> str:
     }
     days = sorted({record.started_at[:10] for record in records})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Machine: {'; '.join(sorted(machines))}. Run {span}."
+    sentences = [f"Machine: {'; '.join(sorted(machines))}. Run {span}."]
+    if (ratio := _measure_speed_ratio(measured)) >= LEAST_SPEED_RATIO:
+        sentences.append(
+            f"Machines of one name differ: the CPU seconds of an epoch by up to {ratio:.1f} times "
+            "between seeds of a row."
+        )
+    return " ".join(sentences)
+
+
+def _measure_speed_ratio(measured: list[MeasuredRow]) -> float:
+    """Measure by how much the processor seconds of an epoch differ between seeds of a row, at most.
+
+    Returns:
+        A ratio; 1 if no row of ours has two learning curves.
+    """
+    ratios = [1.0]
+    for each in measured:
+        ends = [record.curve[-1] for record in each.records if record.curve and not record.peer]
+        speeds = [end.cpu_seconds / end.epoch for end in ends]
+        if speeds and min(speeds) > 0:
+            ratios.append(max(speeds) / min(speeds))
+    return max(ratios)
 
 
 def format_cost(measured: list[MeasuredRow]) -> str:
