@@ -1,29 +1,23 @@
 """The page of results, in Markdown."""
 
-import statistics
 from collections.abc import Sequence
 
 from benchmarks.papers.harness.comparison import Comparison
 from benchmarks.papers.harness.measured_rows import (
     MeasuredRow,
-    collect_references,
-    find_default,
 )
 from benchmarks.papers.harness.measured_suite import MeasuredSuite
-from benchmarks.papers.harness.references import REFERENCES
 from benchmarks.papers.harness.row import Row
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.pages.attention_plot import find_attention_curves
 from benchmarks.papers.pages.curve_plot import collect_learning_curves
 from benchmarks.papers.pages.figures import (
-    format_figure,
-    format_lead,
     format_row,
     format_spread,
-    name_headline,
     name_metric,
 )
 from benchmarks.papers.pages.findings import fill_in_figures
+from benchmarks.papers.pages.main_table import MainTable
 from benchmarks.papers.pages.repeats_table import render_repeats_table
 from benchmarks.papers.pages.run_notes import (
     format_cost,
@@ -33,8 +27,7 @@ from benchmarks.papers.pages.run_notes import (
     format_rising,
     format_runs,
 )
-from training.evaluation.counting import COUNTING_LIVE
-from training.evaluation.report import LIVE, MODEL, WITHHELD
+from training.evaluation.report import MODEL, WITHHELD
 
 TITLE = "# Recorded results\n"
 
@@ -186,7 +179,7 @@ def render_suite(
     parts = [
         QUICK_LOOK if is_quick else suite.description.strip(),
         _format_questions(comparison),
-        _render_table(suite, measured, comparison),
+        MainTable(suite, measured, comparison).render(),
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
         render_repeats_table(comparison),
@@ -221,108 +214,6 @@ def _format_questions(comparison: Comparison | None) -> str:
         f"{questions:,} question{'s' * (questions > 1)} of {users:,} user{'s' * (users > 1)}, "
         f"{gap}; {targets:,} target{'s' * (targets > 1)}, of "
         f"which {cold:,} are cold items, which are not in the catalog (every row misses them)."
-    )
-
-
-def _render_table(suite: Suite, measured: list[MeasuredRow], comparison: Comparison | None) -> str:
-    published = any(each.row.published for each in measured)
-    default = find_default(measured) if comparison is not None else None
-    is_gap = suite.headline == "after_a_gap"
-    # Questions after a gap have no candidates drawn for them.
-    metrics = [
-        metric
-        for metric in suite.metrics
-        if not is_gap or any(each.list_headline(suite, metric) for each in measured)
-    ]
-    head = ["model", "role", "reads"]
-    head += [name_headline(suite, name_metric(suite, metric)) for metric in metrics]
-    head += [f"{name_metric(suite, suite.plot)}, all questions"] * is_gap
-    head += ["lead of the default"] * (default is not None)
-    texts = len(head)
-    head += ["seeds", "parameters", "CPU s / run", "CPU s of trials"]
-    lines = [format_row([*head, "published"] if published else head)]
-    right = "---:"
-    lines.append(format_row(["---"] * 3 + [right] * (len(head) - 3) + ["---"] * published))
-    headline, everything = (
-        collect_references(measured, suite.headline),
-        collect_references(measured),
-    )
-    for name, figures in everything.items():
-        shown = headline.get(name, {})
-        cells = [format_figure(suite, shown.get(metric)) for metric in metrics]
-        cells += [format_figure(suite, figures.get(suite.plot))] * is_gap
-        if default is not None:
-            cells.append(_format_lead(suite, comparison, default, name))
-        cells += [""] * (len(head) - texts + published)
-        lines.append(format_row([REFERENCES.get(name, name), "reference", "", *cells]))
-    for each in measured:
-        same_inputs = [
-            other
-            for other in measured
-            if other.row.time_class == each.row.time_class and other is not each
-        ]
-        is_ahead = _is_ahead_of_all(suite, comparison, each, same_inputs)
-        cells = [
-            format_spread(suite, each.list_headline(suite, metric))
-            + " †" * (is_ahead and metric == suite.plot)
-            for metric in metrics
-        ]
-        cells += [format_spread(suite, each.list_given(suite.plot))] * is_gap
-        if default is not None:
-            cells.append(
-                "" if each is default else _format_lead(suite, comparison, default, each.row.name)
-            )
-        cells += [
-            str(len(each.records)),
-            # What is fitted by counting has no learned parameters, whatever its module holds.
-            f"{each.records[0].parameters:,}" if each.records[0].epochs else "",
-            f"{statistics.mean(record.cpu_seconds for record in each.records):,.0f}",
-            _format_choice_cost(each),
-        ]
-        cells += [_format_published(suite, each.row)] * published
-        model = f"{each.row.label} `{each.row.name}`"
-        lines.append(format_row([model, each.row.role, each.row.time_class, *cells]))
-    return "\n".join(lines)
-
-
-def _format_choice_cost(measured: MeasuredRow) -> str:
-    """Format the processor time of a row's trials; empty if it has none."""
-    if not any(record.trials for record in measured.records):
-        return ""
-    return f"{sum(record.choice_cpu_seconds for record in measured.records):,.0f}"
-
-
-def _format_lead(
-    suite: Suite, comparison: Comparison | None, default: MeasuredRow, other: str
-) -> str:
-    if comparison is None or not (comparison.has(default.row.name) and comparison.has(other)):
-        return ""
-    # Counting up to each question is compared with the default that does so, too.
-    ranker = LIVE if other == COUNTING_LIVE else MODEL
-    lead = comparison.compare(default.row.name, other, suite.headline, ranker)
-    return format_lead(suite, lead)
-
-
-def _is_ahead_of_all(
-    suite: Suite,
-    comparison: Comparison | None,
-    row: MeasuredRow,
-    others: list[MeasuredRow],
-) -> bool:
-    """Return whether a row is ahead of all others, two at least, by an interval without zero.
-
-    The interval of a trained row of one seed lacks the spread of its seeds, so it is not marked.
-    """
-    names = [each.row.name for each in (row, *others)]
-    if comparison is None or len(others) < 2 or row.is_of_one_seed:
-        return False
-    if not all(map(comparison.has, names)):
-        return False
-    means = {name: comparison.resample(name, suite.headline).mean for name in names}
-    if max(means, key=lambda name: means[name]) != row.row.name:
-        return False
-    return all(
-        comparison.compare(row.row.name, other, suite.headline).low > 0 for other in names[1:]
     )
 
 
@@ -374,14 +265,3 @@ def _render_spreads(
         spreads = (format_spread(suite, values) for values in columns)
         table.append(format_row([each.row.label, *spreads]))
     return "\n".join(table)
-
-
-def _format_published(suite: Suite, row: Row) -> str:
-    if row.published is None:
-        return ""
-    several = len(row.published.figures) > 1
-    figures = ", ".join(
-        format_figure(suite, value) + (f" {metric}" if several else "")
-        for metric, value in row.published.figures.items()
-    )
-    return f"{figures} ({row.published.source})"
