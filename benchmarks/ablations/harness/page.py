@@ -86,7 +86,7 @@ def render_ablation(folder: Path, suite: Suite, measured: list[MeasuredRow]) -> 
     unchanged = [row.label for row in missing if not changes(suite, row)]
     absent = [row.label for row in missing if changes(suite, row)]
     parts = [
-        f"{suite.plot} on {of_whole.count_questions():,} questions of {of_whole.users:,} "
+        f"{suite.plot} on {of_whole.count_questions():,} questions of {of_whole.count_users():,} "
         f"users; epochs: at most {epochs}{'' if counts == [of_recipe] else shorter}.",
         "\n".join(lines),
         f"Not in the recipe here: {'; '.join(unchanged)}." if unchanged else "",

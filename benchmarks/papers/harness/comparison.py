@@ -204,11 +204,6 @@ class Comparison:
         return name in self.questions.references or name in rows
 
     @cached_property
-    def users(self) -> int:
-        """The number of users with a question."""
-        return len(np.unique(self.questions.user_of))
-
-    @cached_property
     def _resamples(self) -> dict[tuple[str, Subset, str, str], Resamples]:
         return {}
 
@@ -339,9 +334,7 @@ class Comparison:
     def _sum_by_user(
         self, values: Float64[np.ndarray, " questions"]
     ) -> Float64[np.ndarray, " users"]:
-        sums: Float64[np.ndarray, " users"] = np.bincount(
-            self._user, weights=values, minlength=self.users
-        )
+        sums: Float64[np.ndarray, " users"] = np.bincount(self._user, weights=values)
         return sums
 
     def _weigh(self, sums: Float64[np.ndarray, "rows users"]) -> Float64[np.ndarray, "rows draws"]:
@@ -354,8 +347,9 @@ class Comparison:
     def _times_drawn(self) -> Float32[np.ndarray, "draws users"]:
         """How often each resample holds each user."""
         generator = np.random.default_rng(0)
-        drawn = (generator.integers(self.users, size=self.users) for _ in range(self.draws))
-        return np.array([np.bincount(one, minlength=self.users) for one in drawn], np.float32)
+        users = self.count_users()
+        drawn = (generator.integers(users, size=users) for _ in range(self.draws))
+        return np.array([np.bincount(one, minlength=users) for one in drawn], np.float32)
 
 
 def _resample_seeds(

@@ -55,7 +55,8 @@ def plan(suite: Suite, selection: Selection) -> Plan:
         _check_seeds(suite, named, selection.seeds)
     folder = find_data(selection.data, suite.data)
     files = digest_data(folder)
-    result = Plan([], [])
+    failures: list[Failure] = []
+    given: list[Cell] = []
     first: list[Cell] = []
     later: list[Cell] = []
     for row in named or suite.rows:
@@ -66,17 +67,17 @@ def plan(suite: Suite, selection: Selection) -> Plan:
                 if seed in row.seeds or not selection.is_recorded
             ]
         except TrainingError as error:
-            result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
+            failures.append(Failure(f"{suite.name} {row.name}", str(error)))
+            continue
+        for cell in cells:
+            check_data(cell.record, cell.folder, cell.data)
+        # Later seeds take what the first one has chosen; of a peer at least the epochs.
+        if row.search or row.trials or row.peer:
+            first += cells[:1]
+            later += cells[1:]
         else:
-            for cell in cells:
-                check_data(cell.record, cell.folder, cell.data)
-            if not cells:
-                continue
-            # Later seeds take what the first one has chosen; of a peer at least the epochs.
-            is_tuned = bool(row.search or row.trials or row.peer)
-            (first if is_tuned else result.cells).append(cells[0])
-            (later if is_tuned else result.cells).extend(cells[1:])
-    return Plan(first + result.cells + later, result.failures)
+            given += cells
+    return Plan(first + given + later, failures)
 
 
 def _build_cell(

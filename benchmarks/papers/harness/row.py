@@ -105,6 +105,10 @@ class Row(Config):
                 f"questions, but row {self.name} changes {of_suite}; change [base.data] or "
                 "[base.split]"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_choice(self) -> "Row":
         tables = ({name: value} for name, values in self.search.items() for value in values)
         names = {name for each in (*tables, *self.trials) for name in list_dotted_names(each)}
         if unseen := sorted(names & {*NOT_CHOSEN}):
@@ -118,6 +122,10 @@ class Row(Config):
                 f"a row has a search or trials to choose from, but row {self.name} has both; "
                 "leave one out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_role(self) -> "Row":
         if self.role in ("control", "variant") and self.recipe != "recommended":
             raise ValueError(
                 f"a {self.role} is the recommended recipe with a part left out or replaced, but "

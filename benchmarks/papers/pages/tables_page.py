@@ -202,7 +202,7 @@ def _format_questions(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     questions, targets = comparison.count_questions(), comparison.count_targets()
-    users = comparison.users
+    users = comparison.count_users()
     later = comparison.count_questions("after_a_gap")
     gap = (
         "all of them later than the last event of their history"
