@@ -8,6 +8,7 @@ from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.record import Record
 from benchmarks.papers.harness.run_cell import run_cell
 from benchmarks.papers.harness.suite import Suite, build_peer
+from benchmarks.papers.harness.tuning import TRIALS
 from benchmarks.papers.pages.tables_page import render_suite
 from benchmarks.papers.peers.config import RecToolsHSTUConfig
 from benchmarks.papers.peers.environments import FOLDER_VARIABLE
@@ -104,6 +105,19 @@ def test_a_peer_ranks_the_catalog_of_our_rows(tmp_path: Path) -> None:
     assert peer.questions_sha256 == own.questions_sha256
     assert peer.report.cold_targets == own.report.cold_targets > 0
     assert peer.report.rows["last_item_markov"] == own.report.rows["last_item_markov"]
+
+
+def test_trials_of_a_peer_without_epochs_are_made_again(
+    folder: Path, suite: Suite, ran: tuple[list[Record], list[ProgressEvent]], tmp_path: Path
+) -> None:
+    cell = plan(suite, Selection(folder / "data", tmp_path, ("hstu",))).cells[0]
+    older = [trial.model_copy(update={"epochs": None}) for trial in ran[0][0].trials]
+    cell.trials_file.parent.mkdir(parents=True)
+    cell.trials_file.write_bytes(TRIALS.dump_json(tuple(older)))
+    with pytest.raises(
+        TrainingError, match=r"trials/hstu-\w{12}\.json names none; delete the file"
+    ):
+        run_cell(cell, lambda _: None)
 
 
 def test_later_seeds_of_a_peer_wait_for_its_epochs(tmp_path: Path) -> None:

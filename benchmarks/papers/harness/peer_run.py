@@ -13,6 +13,7 @@ from benchmarks.papers.harness.search import check_validation, find_best, replac
 from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
+from model.errors import TrainingError
 from training.evaluation.counting import tune_counting
 from training.evaluation.report import MODEL, WITHHELD, rank_references, summarise_ranks
 from training.run import build_dataset, split_dataset
@@ -28,7 +29,8 @@ def run_library(
     """Run another library's model on the same split, by its library, and rank its scores.
 
     Raises:
-        TrainingError: if there is no validation question, or the library failed.
+        TrainingError: if there is no validation question, the library failed, or the trials of an
+            earlier run name no epochs.
     """
     data = cell.config.data
     whole = build_dataset(cell.config, events, items)
@@ -71,7 +73,11 @@ def run_library(
     # One trial finds the epochs, if there is no choice.
     tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
     best = find_best(tuning.trials)
-    assert best.epochs is not None
+    if best.epochs is None:
+        raise TrainingError(
+            "a trial of a peer has found the number of its epochs, but the best of "
+            f"{cell.trials_file} names none; delete the file to make the trials again"
+        )
     config = replace_peer_settings(peer, best.settings)
     refit = config.model_copy(update={"epochs": best.epochs})
     code = digest_code()
