@@ -62,6 +62,7 @@ def test_the_best_settings_on_validation_are_found(folder: Path, suite: Suite) -
     assert len({trial.value for trial in trials}) > 1
     assert 4 <= len(trials) <= 6
     best = max(trials, key=lambda trial: trial.value)
+    assert find_best(trials) == next(trial for trial in trials if trial.value == best.value)
     # Fitted with those settings, the model has that metric.
     assert build_measure(
         replace_settings(suite.build_config(row, 0), best.settings), events, None, CPU
@@ -79,6 +80,7 @@ def test_a_learned_recipe_is_tried_by_its_early_stopping(
         {"fit.learning_rate": 1e-3},
         {"fit.learning_rate": 1e-7},
     ]
+    assert all(0 <= trial.value <= 1 for trial in trials)
     for number, trial in enumerate(trials):
         output = tmp_path / f"{number}"
         tried = replace_settings(config, trial.settings)

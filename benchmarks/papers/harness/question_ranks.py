@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from jaxtyping import Bool, Int64
 from pydantic import model_validator
 
@@ -23,7 +24,7 @@ from training.evaluation.evaluate import select_after_gap
 from training.evaluation.metrics import MISS, Ranks
 from training.evaluation.report import LIVE, MODEL, WITHHELD
 from training.problems import format_problems
-from training.run import split_dataset
+from training.run import build_dataset, split_dataset
 
 OWN = (MODEL, WITHHELD, LIVE)
 """The rankers of a model; the others are references."""
@@ -217,13 +218,19 @@ class RankedQuestions(Config):
         )
 
 
-def check_catalog(folder: Path, config: RunConfig, whole: Dataset, *, is_refitted: bool) -> None:
+def check_catalog(
+    folder: Path,
+    config: RunConfig,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    *,
+    is_refitted: bool,
+) -> None:
     """Check that a run would rank the catalog of the other rows of its suite.
 
     Args:
         folder: of the records of the suite.
         config: of the data and the split.
-        whole: the data set of all events.
         is_refitted: whether the test ranks the items of all events before it, those of the
             validation included.
 
@@ -233,6 +240,7 @@ def check_catalog(folder: Path, config: RunConfig, whole: Dataset, *, is_refitte
     """
     if not any((folder / "questions").glob("*.json")):
         return
+    whole = build_dataset(config, events, items)
     split = split_dataset(config, whole)
     if is_refitted:
         split = split.move_to_test(whole, config.data.predict)

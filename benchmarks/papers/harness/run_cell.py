@@ -32,7 +32,6 @@ from benchmarks.papers.harness.settings import digest
 from benchmarks.papers.harness.stopwatch import Stopwatch
 from model.errors import KairosError, TrainingError
 from training.data.sources import read_events, read_items
-from training.run import build_dataset
 
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
@@ -61,7 +60,8 @@ def _run_cell(cell: Cell, code: str, report_progress: ReportProgress) -> Record:
     check_catalog(
         cell.record.parent,
         cell.config,
-        build_dataset(cell.config, events, items),
+        events,
+        items,
         is_refitted=cell.peer is not None or cell.config.fit.refit_before_test,
     )
     with tempfile.TemporaryDirectory() as output:
