@@ -1,5 +1,6 @@
 """The `kairos bench papers` command."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -55,12 +56,13 @@ def papers_command(
     with exit_on_error():
         require_harness()
         chosen_seeds = parse_seeds(seeds)
+        of_runs = {"--seeds": seeds, "--quick": quick, "--keep": keep}
         if render:
-            _refuse_beside("--render", {"--suite": suite, "--rows": rows, "--quick": quick})
+            _refuse_beside("--render", {"--suite": suite, "--rows": rows, **of_runs})
             _render(folder)
             return
         if recommend:
-            _refuse_beside("--recommend", {"--quick": quick, "--keep": keep})
+            _refuse_beside("--recommend", of_runs)
         # Imported here: the images of the service hold no benchmarks.
         from benchmarks.papers.harness.measured_suite import MeasuredSuite  # noqa: PLC0415
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
@@ -110,7 +112,7 @@ def papers_command(
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _refuse_beside(option: str, others: dict[str, object]) -> None:
+def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
     """Refuse options that would change nothing beside another."""
     if given := [name for name, value in others.items() if value]:
         raise KairosError(

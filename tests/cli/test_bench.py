@@ -219,7 +219,9 @@ def test_invalid_arguments_are_rejected(
     [
         ("--render", "--suite", "tiny"),
         ("--render", "--rows", "counts"),
+        ("--render", "--seeds", "0"),
         ("--recommend", "--suite", "tiny", "--quick"),
+        ("--recommend", "--suite", "tiny", "--seeds", "0"),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(

@@ -33,9 +33,13 @@ class MeasuredRow:
     @property
     def is_of_one_seed(self) -> bool:
         """Whether training is random and no second seed was run."""
+        return len(self.records) == 1 and self.is_random
+
+    @property
+    def is_random(self) -> bool:
+        """Whether another seed gives other figures: counting and closed forms have none."""
         record = self.records[0]
-        is_random = record.epochs > 0 and record.config.get("kind") not in CLOSED_FORMS
-        return len(self.records) == 1 and is_random
+        return record.epochs > 0 and record.config.get("kind") not in CLOSED_FORMS
 
     @property
     def reads_query_time(self) -> bool:

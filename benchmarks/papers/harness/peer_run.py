@@ -14,6 +14,8 @@ from benchmarks.papers.harness.settings import Settings
 from benchmarks.papers.peers.config import PeerConfig
 from benchmarks.papers.peers.run import FitOptions, run_peer, validate_peer
 from model.errors import TrainingError
+from training.config import DataConfig
+from training.data.split import Split
 from training.evaluation.counting import tune_counting
 from training.evaluation.report import MODEL, WITHHELD, rank_references, summarise_ranks
 from training.run import build_dataset, split_dataset
@@ -52,23 +54,7 @@ def run_library(
     )
 
     def measure(changes: Settings) -> TuningTrial:
-        code = digest_code()  # a new process reads the files as they are now
-        with tempfile.TemporaryDirectory() as work:
-            tried = replace_peer_settings(peer, changes)
-            trial = validate_peer(tried, split, data, Path(work), options)
-        return TuningTrial(
-            settings=changes,
-            value=trial.best,
-            seed=cell.seed,
-            epochs=trial.best_epoch,
-            code=code,
-            curve=tuple(
-                CurvePoint(
-                    epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
-                )
-                for seconds, epoch, metrics in trial.curve
-            ),
-        )
+        return _measure_trial(peer, changes, split, data, options)
 
     # One trial finds the epochs, if there is no choice.
     tuning = tune_cell(cell, cell.search_space or ({},), measure, report_progress)
@@ -107,5 +93,28 @@ def run_library(
             peak_mib=round(fit.peak_mib),
             known_items=fit.known_items,
             versions=fit.versions,
+        ),
+    )
+
+
+def _measure_trial(
+    peer: PeerConfig, changes: Settings, split: Split, data: DataConfig, options: FitOptions
+) -> TuningTrial:
+    """Fit a peer with changed settings on the training events, and validate it."""
+    code = digest_code()  # a new process reads the files as they are now
+    tried = replace_peer_settings(peer, changes)
+    with tempfile.TemporaryDirectory() as work:
+        trial = validate_peer(tried, split, data, Path(work), options)
+    return TuningTrial(
+        settings=changes,
+        value=trial.best,
+        seed=options.seed,
+        epochs=trial.best_epoch,
+        code=code,
+        curve=tuple(
+            CurvePoint(
+                epoch=epoch, seconds=seconds, cpu_seconds=seconds, loss=None, validation=metrics
+            )
+            for seconds, epoch, metrics in trial.curve
         ),
     )

@@ -237,6 +237,16 @@ class Suite(Config):
         return read_monitor(self.base)
 
     @property
+    def data_title(self) -> str:
+        """The name of the data set: the title up to its colon."""
+        return self.title.partition(":")[0]
+
+    @property
+    def task(self) -> str:
+        """The rest of the title, what is predicted; empty if the title has no colon."""
+        return self.title.partition(":")[2].strip()
+
+    @property
     def excludes_seen(self) -> bool:
         """Whether items of the history are left out of the ranking."""
         data = self.base.get("data")

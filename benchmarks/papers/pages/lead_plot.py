@@ -47,9 +47,8 @@ def collect_drawn(results: Sequence[SuiteResult]) -> list[tuple[str, Drawn]]:
             if role not in ONLY_BEST or each is result.find_best(role)
         ]
         metric = name_headline(result.suite, result.suite.plot)
-        title, _, task = result.suite.title.partition(":")
-        below = f"{task.strip()}, {metric}" if task else metric
-        panels.append((f"{title}\n{below}", opponents))
+        below = f"{result.suite.task}, {metric}" if result.suite.task else metric
+        panels.append((f"{result.suite.data_title}\n{below}", opponents))
     return panels
 
 

@@ -144,7 +144,7 @@ def _sum_up(results: Sequence[SuiteResult]) -> str:
         leads = [each.lead for each in result.opponents if each.role != "control"]
         runs = [result.count_runs(role) for role in ("rival", "peer", "variant")]
         run, of = (sum(counts) for counts in zip(*runs, strict=True))
-        title = result.suite.title.partition(":")[0]
+        title = result.suite.data_title
         if run < of:
             title += f" ({run} of {of} rivals, peers and variants run)"
         if all(lead.low > 0 for lead in leads):
@@ -179,7 +179,7 @@ def _sum_up_times(results: Sequence[SuiteResult]) -> str:
     for result in results:
         control = next((each for each in result.opponents if each.name == CONTROL_OF_TIMES), None)
         if control is not None:
-            title = result.suite.title.partition(":")[0]
+            title = result.suite.data_title
             named = f"{title} ({format_lead(result.suite, control.lead)})"
             if control.lead.low > 0:
                 shown.append(named)
@@ -214,9 +214,7 @@ def _introduce_counts(results: Sequence[SuiteResult]) -> str:
         "In figures, how many it is ahead of, of those that were run; rows of one method with "
         "other settings count apart."
     )
-    titles = [
-        result.suite.title.partition(":")[0] for result in results if result.suite.excludes_seen
-    ]
+    titles = [result.suite.data_title for result in results if result.suite.excludes_seen]
     text += (
         f" Rivals made for repeats have none to count where items of the history are left out: "
         f"{'; '.join(titles)}."
@@ -231,7 +229,7 @@ def _render_counts(results: Sequence[SuiteResult]) -> str:
         format_row(["---", *["---:"] * len(ROLES)]),
     ]
     for result in results:
-        title = result.suite.title.partition(":")[0]
+        title = result.suite.data_title
         lines.append(format_row([title, *(_format_count(result, role) for role in ROLES)]))
     return "\n".join(lines)
 
@@ -260,8 +258,8 @@ def _render_limits(result: SuiteResult) -> str:
     sentences += _name_missing(result)
     measured = result.measured_suite.measured
     why = fill_in_figures(suite.limits.strip(), suite, measured, result.comparison)
-    title, _, task = suite.title.partition(":")
-    lines = [f"- **{title}**{f',{task}' * bool(task)}. {' '.join([first, why]).strip()}"]
+    task = f", {suite.task}" * bool(suite.task)
+    lines = [f"- **{suite.data_title}**{task}. {' '.join([first, why]).strip()}"]
     return "\n".join([*lines, *(f"  - {sentence}" for sentence in sentences)]) + "\n"
 
 
