@@ -48,8 +48,9 @@ REFRESH = "refresh it: kairos bench papers --render"
 OF_ONE_SEED = {
     ("retail", "rectools_hstu_longer"),
     ("ml100k", "din_smlayer_ctreg"),
+    ("yelp", "mercer_concat"),
 }
-"""Trained rows of one seed, each of half an hour or more; the pages mark them "one seed"."""
+"""Trained rows of one seed; the pages mark them "one seed"."""
 
 
 @pytest.fixture(scope="module")
