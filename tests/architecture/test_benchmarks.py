@@ -49,8 +49,6 @@ OF_ONE_SEED = {
     ("retail", "rectools_hstu_longer"),
     ("ml100k", "din_smlayer_ctreg"),
     ("yelp", "mercer_concat"),
-    *(("stackoverflow-degree", f"mercer_degree_{degree}") for degree in (1, 5, 10, 15, 20)),
-    *(("stackoverflow-degree", f"mercer_periods_{periods}") for periods in (4, 8, 16, 32)),
 }
 """Trained rows of one seed; the pages mark them "one seed"."""
 

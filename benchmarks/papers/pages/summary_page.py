@@ -52,7 +52,9 @@ with their papers; terms are in the [glossary](glossary.md). Settings of rivals 
 chosen on the validation questions, in a few trials; methods train as the default does, without a
 search. So no row is the best that its method can reach. A trial of a peer ends after some
 evaluations without a better one, or with the epoch in which its fit, without validation, has taken
-BUDGETS times the processor time of a whole run of the default.
+BUDGETS times the processor time of a whole run of the default. Runs of one suite are of several
+machines, and these ratios differ with their speeds; the notes below the
+[tables](../benchmarks/papers/README.md) say by how much.
 
 *After a gap* are the questions later than the last event of their history: nearly half of
 MovieLens-100k's questions have the timestamp of that event, so nobody could have asked them, and

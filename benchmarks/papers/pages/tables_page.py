@@ -46,8 +46,8 @@ A suite is one TOML file in [suites](suites): a base recipe and rows with change
 with a seed is one run, in its own process with one thread by default. Its record,
 `results/SUITE/ROW-SEED.json`, holds settings, data digest, machine, command, durations, the
 learning curve, the whole report and the rank of every target, so that any two rows can be compared
-question by question (those of `stackoverflow-degree` are older and have neither curve nor ranks);
-the page shows the records whose settings equal the suites'. Only the retail data ships with Kairos.
+question by question; the page shows the records whose settings equal the suites'. Only the retail
+data ships with Kairos.
 [suites/README.md](suites/README.md) has the data, how to run a row again, and how to add a row, a
 suite or a peer; peers run in [environments of their own](peers/README.md).
 
